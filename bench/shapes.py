@@ -18,11 +18,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 from frazil.format.entries.batch import EntryBatch
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType()), ice.NestedField(2, "g", ice.GeometryType())

@@ -21,19 +21,19 @@ _IMPORTED_MS = (time.perf_counter() - _BEGAN) * 1000
 
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
-from pyiceberg.schema import Schema  # noqa: E402
-from pyiceberg.types import (  # noqa: E402
+
+from bench.drivers import shop  # noqa: E402
+from bench.drivers.base import compete, measured, peak_kb, serve, timed  # noqa: E402
+from bench.drivers.rows import COLUMNS, arriving, keyed, keyed_parts, one_file, rows_of  # noqa: E402
+from frazil.format.entries.batch import EntryBatch  # noqa: E402
+from frazil.iceberg.schema import Schema  # noqa: E402
+from frazil.iceberg.types import (  # noqa: E402
     DateType,
     DoubleType,
     LongType,
     NestedField,
     StringType,
 )
-
-from bench.drivers import shop  # noqa: E402
-from bench.drivers.base import compete, measured, peak_kb, serve, timed  # noqa: E402
-from bench.drivers.rows import COLUMNS, arriving, keyed, keyed_parts, one_file, rows_of  # noqa: E402
-from frazil.format.entries.batch import EntryBatch  # noqa: E402
 from frazil.maintenance.rewrite_manifests import rewrite_manifests  # noqa: E402
 from tests.support.tpch import TABLES, fill, opened  # noqa: E402
 

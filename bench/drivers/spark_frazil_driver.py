@@ -25,6 +25,7 @@ from bench.drivers.base import serve, timed
 from bench.drivers.frazil_driver import entries_of, schema_of
 from bench.drivers.spark_steps import CONF, SqlSteps
 from frazil.commit.handle import TableHandle
+from frazil.spark.bridge.verbs import bridge_of
 from frazil.spark.rows.delete import delete
 from frazil.spark.rows.foreach import foreach_batch
 
@@ -164,6 +165,22 @@ class Driver:
             lambda: frazil.spark.table(found, where=wanted).collect(),
             lambda: self.spark.read.parquet(str(folder)).where(wanted).collect(),
         )
+
+    def many_entries(self, files: int) -> str:
+        """A table of so many files that are in its metadata alone, and where Iceberg finds it."""
+        made = self.catalog.create_table(
+            f"shop.files_{files}", schema_of(12), partition_by=["day(order_date)"]
+        )
+        expression = made.metadata.expressions[0].expr_id
+        made._add_entries(entries_of(shop.files(0, files, total=files), expression))
+        return made.publish().metadata_location
+
+    def planned(self, step: str, files: int, at: str) -> float:
+        """One step on such a table, of which nothing is cached."""
+        self.catalog._cache.clear()
+        bridge_of(self.spark)._plans.clear()
+        name = f"frazil.shop.files_{files}"
+        return self.steps.planned(step, files, lambda: self.spark.table(name))
 
     def listed(self, count: int, repeats: int) -> list[float]:
         """Planning many files and handing them to Spark, which makes partitions of them."""

@@ -71,6 +71,11 @@ class Driver:
         """One job, timed."""
         return self.steps.step(step, turn)
 
+    def planned(self, step: str, files: int, at: str) -> float:
+        """One step on a table of many files, by the path of its metadata."""
+        read = self.steps.spark.read.format("iceberg")
+        return self.steps.planned(step, files, lambda: read.load(at))
+
     def stream(self, batches: int) -> dict[str, list[float]]:
         """Small batches through foreachBatch."""
         return self.steps.stream(batches)

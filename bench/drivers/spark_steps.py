@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.drivers import spark_rows
+from bench.drivers import shop, spark_rows
 from bench.drivers.base import timed
 
 COLUMNS = (
@@ -155,6 +155,26 @@ class SqlSteps:
     def _compact(self, turn: int) -> None:
         table = f"{self.space.partition('.')[2]}.small"
         self.spark.sql(self.compact_text.format(table=table)).collect()
+
+    @staticmethod
+    def planned(step: str, files: int, table: Callable[[], Any]) -> float:
+        """A step on a table whose files are in its metadata alone."""
+
+        def tasks(frame: Any) -> int:
+            plan = frame._jdf.queryExecution().executedPlan()
+            return int(plan.execute().getNumPartitions())
+
+        def work() -> int:
+            if step == "count":
+                return int(table().count())
+            if step == "plan":
+                return tasks(table())
+            return tasks(table().where(f"order_id = {files * shop.ROWS // 2}"))
+
+        took, result = timed(work)
+        assert step != "count" or result == files * shop.ROWS
+        assert step != "one order" or 1 <= result <= 4  # the tasks of one file
+        return took
 
     def stream(self, batches: int) -> dict[str, list[float]]:
         """Small batches through foreachBatch."""

@@ -17,6 +17,7 @@ from bench.workloads.planning import planning, wide_table
 from bench.workloads.rows import compaction, lookup, tpch, upsert
 from bench.workloads.serve import serve
 from bench.workloads.spark import spark, spark_parquet
+from bench.workloads.spark_files import spark_files
 from bench.workloads.upgrade import upgrade
 
 Workload = Callable[[BenchRun, dict[str, Any], Outcome], None]
@@ -43,4 +44,5 @@ WORKLOADS: dict[str, Workload] = {
     "spark": spark,
     "spark_million": spark,
     "spark_parquet": spark_parquet,
+    "spark_files": spark_files,
 }

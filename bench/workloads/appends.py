@@ -132,6 +132,10 @@ def concurrent_writers(course: BenchRun, workload: dict[str, Any], outcome: Outc
     outcome.note("Through frazil serve, appends that arrive together share one snapshot.")
     outcome.note("DuckLake is left out: a DuckDB file admits one process.")
     outcome.note(
+        "Frazil's commits are on disk when they return: the root, its folder and the database are "
+        "synced. Paimon, PyIceberg and delta-rs sync nothing."
+    )
+    outcome.note(
         "PyIceberg's own retry settings are used; a commit that still fails is tried once more "
         "after a refresh, then counted as given up."
     )

@@ -59,6 +59,11 @@ def compaction(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> 
         _agree(outcome, case, sessions)
         for name, session in sessions.items():
             outcome.add(case, "files left", name, session.ask("keyed_state")[1], "")
+    outcome.note(
+        "Of Frazil's processor time, half is pyarrow opening small files and decoding them, 0.2 ms "
+        "each; a third is encoding the rows with zstd, two columns of row lineage among them; the "
+        "rest is Python's work for each file: opening, its checksum, comparing its columns."
+    )
 
 
 def lookup(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import StaticTable
 
     from frazil.filter.text.sql_text import Expression
-    from frazil.format.values.variant_type import VariantType
+    from frazil.iceberg.pyiceberg_classes import VariantType
     from frazil.maintenance.progress import progress_bar
     from frazil.paimon import open_paimon
     from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
@@ -113,7 +113,7 @@ def __getattr__(name: str) -> Any:
 
         return progress_bar
     if name == "VariantType":
-        from frazil.format.values.variant_type import VariantType
+        from frazil.iceberg.pyiceberg_classes import VariantType
 
         return VariantType
     raise AttributeError(f"module 'frazil' has no attribute {name!r}")

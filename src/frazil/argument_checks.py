@@ -38,6 +38,9 @@ ALIASES = {
     "Condition": "str | Expression | None",
     "When": "Any",
     "TypeLike": "str | IcebergType | DataType",
+    "AnySchema": "Schema",
+    "AnySpec": "PartitionSpec",
+    "AnyOrder": "SortOrder",
 }
 MEANINGS = {
     "str": "text",
@@ -218,13 +221,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             check(name, value, rules.get(name))
             for name, value in zip_longest(positional[: len(args)], args, fillvalue=many or "")
         ]
-        named = dict(kwargs)
+        by_name = dict(kwargs)
         for name, value in kwargs.items():
             if name in names:
-                named[name] = check(name, value, rules.get(name))
+                by_name[name] = check(name, value, rules.get(name))
             elif rest is not None and not rest[0](value):  # may be a secret: not shown
                 raise InvalidInput(f"{name} is a {type(value).__name__}; expected text")
-        return cast(R, cast(Any, function)(*arguments, **named))
+        return cast(R, cast(Any, function)(*arguments, **by_name))
 
     return entered
 

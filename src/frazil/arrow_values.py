@@ -111,20 +111,20 @@ def repeat(value: pa.Scalar, count: int) -> pa.Array:
     if count < _LONG or not isinstance(plain, int | str):
         return _repeat(plain, value, count)
     key = (value.type, plain, count)
-    known = _repeated.get(key)
-    if known is None:
-        known = _repeated[key] = _repeat(plain, value, count)
-    return known
+    cached = _repeated.get(key)
+    if cached is None:
+        cached = _repeated[key] = _repeat(plain, value, count)
+    return cached
 
 
 def _repeat(plain: Any, value: pa.Scalar, count: int) -> pa.Array:
     dtype = _NUMPY.get(value.type)
     if dtype is not None:
         return _from_numpy(np.full(count, plain, dtype=dtype))
-    one = _from_list([plain], value.type)
-    if one is None:
+    single = _from_list([plain], value.type)
+    if single is None:
         return pa.repeat(value, count)
-    return arrow_compute.take(one, _from_numpy(np.zeros(count, dtype=np.int64)))
+    return arrow_compute.take(single, _from_numpy(np.zeros(count, dtype=np.int64)))
 
 
 def struct_array(

@@ -64,7 +64,7 @@ class _Known:
 
     def name_of(self, secrets: dict[str, str]) -> str:
         with self._lock:
-            names = (name for name, known in self._sent.items() if known == secrets)
+            names = (name for name, sent in self._sent.items() if sent == secrets)
             name = next(names, None) or uuid.uuid4().hex
             self._sent[name] = secrets
             carriers = list(self.carriers)
@@ -81,9 +81,9 @@ class _Known:
 
     def find(self, name: str, fetches: tuple[Fetch, ...]) -> Mapping[str, str]:
         with self._lock:
-            known = self._sent.get(name) or self._received.get(name)
-        if known is not None:
-            return known
+            secrets = self._sent.get(name) or self._received.get(name)
+        if secrets is not None:
+            return secrets
         for fetch in fetches:
             credential = fetch(name)
             if credential is not None:

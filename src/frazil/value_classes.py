@@ -145,8 +145,8 @@ class _Signature:
             raise AttributeError("__signature__")
         import inspect
 
-        whole = inspect.signature(_compiled(self._cls))
-        return whole.replace(parameters=list(whole.parameters.values())[1:])
+        signature = inspect.signature(_compiled(self._cls))
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def _dataclass(
@@ -164,9 +164,11 @@ def _dataclass(
     settings = {"frozen": frozen, "slots": slots, "kw_only": kw_only, "eq": eq, "repr": repr}
 
     def decorate(given: type) -> type:
-        own = None if rare else _own_fields(given, kw_only=kw_only)
+        fields = None if rare else _own_fields(given, kw_only=kw_only)
         return (
-            _standard(given, {**settings, **rare}) if own is None else _built(given, own, settings)
+            _standard(given, {**settings, **rare})
+            if fields is None
+            else _built(given, fields, settings)
         )
 
     return decorate if cls is None else decorate(cls)
@@ -221,13 +223,13 @@ def _own_fields(cls: type, *, kw_only: bool) -> dict[str, _Field] | None:
         value = getattr(cls, name, _MISSING)
         if isinstance(value, MemberDescriptorType):
             value = _MISSING
-        own = value if isinstance(value, _Field) else _Field(default=value)
-        if own.default.__class__.__hash__ is None:
+        own_field = value if isinstance(value, _Field) else _Field(default=value)
+        if own_field.default.__class__.__hash__ is None:
             raise ValueError(f"mutable default for field {name}: use default_factory")
-        own.name, own.annotation = name, annotation
-        if own.kw_only is None:
-            own.kw_only = kw_only
-        fields[name] = own
+        own_field.name, own_field.annotation = name, annotation
+        if own_field.kw_only is None:
+            own_field.kw_only = kw_only
+        fields[name] = own_field
     return fields
 
 
@@ -238,7 +240,7 @@ def _built(cls: type, fields: dict[str, _Field], settings: Mapping[str, bool]) -
             default = body.pop(name).default
             if default is not _MISSING:
                 body[name] = default
-    given = frozenset(body)
+    field_names = frozenset(body)
     body[_FIELDS] = fields
     body["__dataclass_fields__"] = _StandardFields(fields)
     body["__dataclass_params__"] = _StandardParams(settings)
@@ -248,9 +250,9 @@ def _built(cls: type, fields: dict[str, _Field], settings: Mapping[str, bool]) -
         body.setdefault("__repr__", _repr_of([f.name for f in fields.values() if f.repr]))
     if settings["eq"]:
         body.setdefault("__eq__", _equality(_values_of([f for f in fields.values() if f.compare])))
-        _add_hash(body, given, fields, frozen=settings["frozen"])
+        _add_hash(body, field_names, fields, frozen=settings["frozen"])
     built = _slotted(cls, body, fields, settings) if settings["slots"] else _updated(cls, body)
-    if "__init__" not in given:
+    if "__init__" not in field_names:
         built.__init__ = _first_call(built)  # type: ignore[misc]
         built.__signature__ = _Signature(built)  # type: ignore[attr-defined]
     if settings["frozen"]:

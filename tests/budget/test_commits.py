@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,14 +28,14 @@ def _metadata(calls: list[StorageCall]) -> list[tuple[str, int]]:
 def test_an_append_writes_one_small_root(tmp_path: Path) -> None:
     bench = orders_bench(tmp_path)
     sizes = []
-    for number in range(50):
+    for number in range(32):
         with bench.storage.recording() as calls:
             bench.commit(Change(added=order_files(bench, number, 1)))
         ((kind, size),) = _metadata(calls)
         assert kind == "root"
         sizes.append(size)
-    assert sizes[0] <= 9.5 * KB
-    assert sizes[49] <= 13 * KB
+    assert sizes[0] <= 6.5 * KB
+    assert sizes[31] <= 8.6 * KB
 
 
 def test_an_append_after_an_append_reads_nothing(tmp_path: Path) -> None:
@@ -59,17 +61,26 @@ def test_a_small_commit_writes_a_few_kilobytes_to_the_catalog(tmp_path: Path) ->
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts bytes written")
 def test_small_commits_write_and_keep_few_bytes(tmp_path: Path) -> None:
-    """Roots, leaves, JSON files, the database's log and what checkpoints copy from it."""
+    """Roots, leaves, JSON files, the database's log and what checkpoints copy from it. In a process
+    of its own: whatever a process writes counts."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own:
+        written, kept = own.submit(_written_and_kept, tmp_path).result()
+    assert written <= 16 * KB
+    assert kept <= 14.6 * KB
+
+
+def _written_and_kept(folder: Path) -> tuple[float, float]:
+    """Bytes per small commit."""
     commits = 200
-    with frazil.connect(tmp_path / "warehouse") as catalog:
+    with frazil.connect(folder / "warehouse") as catalog:
         table = catalog.create_table("shop.orders", ORDERS, partition_by=["day(order_date)"])
         files = [order_files(cast(Any, table), number, 1) for number in range(commits)]
         before = _bytes_written()
         for entries in files:
             table._add_entries(entries)
-        assert (_bytes_written() - before) / commits <= 21 * KB
-        kept = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
-        assert kept / commits <= 20 * KB
+        written = _bytes_written() - before
+        kept = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return written / commits, kept / commits
 
 
 def _bytes_written() -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
 
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.scan.plan import plan
 from frazil.tree.read import TreeReader
 from tests.support.legacy_deletes import COUNTRIES, SCHEMA, DeleteTable, with_delete_manifests

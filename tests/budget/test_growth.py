@@ -78,7 +78,7 @@ def test_checking_a_history_costs_calls_in_proportion_to_its_commits(tmp_path: P
         table._handle.context.cache.clear()
         return _calls(lambda: table.check())
 
-    _grows_evenly(cost, 15)
+    _grows_evenly(cost, 40)  # roots have passed entries on to leaves
 
 
 @pytest.mark.parametrize("work", ["append", "rewrite_manifests"])

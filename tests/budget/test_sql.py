@@ -204,6 +204,21 @@ def test_a_new_text_is_parsed_twice_and_a_known_one_not_at_all(tmp_path: Path) -
         assert duckdb_parser.calls - before == 2
 
 
+def test_the_first_query_of_a_process_opens_one_database(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.sql("CREATE TABLE s.t AS SELECT range AS a, range::VARCHAR AS b FROM range(10)")
+    code = (
+        "import sys, frazil, duckdb\n"
+        "opened, connect = [], duckdb.connect\n"
+        "duckdb.connect = lambda *args, **more: opened.append(1) or connect(*args, **more)\n"
+        "with frazil.connect(sys.argv[1]) as catalog:\n"
+        "    found = catalog.sql('SELECT max(b) AS b FROM s.t WHERE a > 3 AND a < 6').to_pylist()\n"
+        "assert found == [{'b': '5'}], found\n"
+        "assert len(opened) == 1, len(opened)\n"
+    )
+    loaded(code, str(tmp_path / "warehouse"))
+
+
 def test_the_first_query_loads_no_other_parser_and_no_older_format(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "warehouse") as made:
         made.create_table("s.t", [{"a": 1}])

@@ -9,8 +9,7 @@ import pytest
 
 import frazil
 from frazil.cli.sql import print_result
-from frazil.cli.terminal.formats import Format
-from frazil.cli.terminal.shown import Shown
+from frazil.cli.terminal.formats import Format, Shown
 from frazil.cli.terminal.sql_shell import Shell
 from frazil.sql.output.query_result import Result
 

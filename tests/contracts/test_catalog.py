@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, NestedField
 
 from frazil.catalog.backend import CatalogBackend, TableHead
 from frazil.catalog.names import Identifier
@@ -18,6 +16,8 @@ from frazil.catalog.objects.object_catalog import ObjectCatalog
 from frazil.commit.head import Draft, Landed, Lost
 from frazil.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
 from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import DoubleType, NestedField
 from frazil.storage import Places
 from tests.support.catalogs import ORDERS, append, append_and_land, orders
 

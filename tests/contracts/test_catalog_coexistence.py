@@ -17,6 +17,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.commit.head import Landed, Lost
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound, Unsupported
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema
 from tests.support.catalogs import append_and_land, orders
 
 PEOPLE = Schema(
@@ -58,7 +59,7 @@ def test_their_tables_are_listed_and_loaded_here(
     state = ours.load("shop.people").state
     assert state.metadata.format_version == int(version)
     assert state.metadata.table_uuid == table.metadata.table_uuid
-    assert state.metadata.schema() == table.schema()
+    assert pyiceberg_schema(state.metadata.schema()) == table.schema()
     tip, theirs_tip = state.tip(), table.current_snapshot()
     assert tip is not None
     assert theirs_tip is not None

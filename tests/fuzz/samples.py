@@ -16,9 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil import avro
 from frazil.avro import by_name
@@ -33,6 +30,9 @@ from frazil.format.parquet_footer import with_variants
 from frazil.format.values import variant
 from frazil.format.values.types import STORAGE
 from frazil.format.vectors import bitmap, puffin, roaring
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField, StringType
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.write_manifests import ListRow
 from frazil.legacy.read import java_112_tables, manifest_entries, manifest_list

@@ -15,9 +15,12 @@ from typing import Any, Final
 import pyarrow as pa
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+
+from frazil.filter.prune.prune import PruneContext
+from frazil.format.values.types import arrow_type
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -28,7 +31,7 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.types import (
+from frazil.iceberg.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -48,9 +51,7 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-
-from frazil.filter.prune.prune import PruneContext
-from frazil.format.values.types import arrow_type
+from tests.support import pyiceberg_oracle
 
 NAN: Final = math.nan
 DAY: Final = 86_400_000_000
@@ -255,7 +256,7 @@ SCHEMA: Final = Schema(
         17, "inner", StructType(NestedField(18, "n", IntegerType(), required=True)), required=False
     ),
 )
-TRANSFORMS: Final[tuple[Transform[Any, Any], ...]] = (
+TRANSFORMS: Final[tuple[Transform, ...]] = (
     IdentityTransform(),
     BucketTransform(3),
     TruncateTransform(2),
@@ -408,7 +409,7 @@ class Derived:
 
     expr_id: int
     source_ids: tuple[int, ...]
-    transform: Transform[Any, Any]
+    transform: Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,8 +464,8 @@ def loosened(entry: dict[str, Any], field_id: int, kind: Kind) -> dict[str, Any]
     return entry | changed
 
 
-def transformed(transform: Transform[Any, Any], kind: Kind, value: Any) -> Any:
-    return None if value is None else transform.transform(kind.type)(value)
+def transformed(transform: Transform, kind: Kind, value: Any) -> Any:
+    return None if value is None else pyiceberg_oracle.transformed(transform, kind.type, value)
 
 
 @st.composite

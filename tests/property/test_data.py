@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import POS, with_columns
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from tests.support.data_files import read, slice_of, write
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.rows.duckdb import duckdb_scan
 from frazil.rows.duckdb.duckdb_connection import connect
 from frazil.rows.planned import Planned

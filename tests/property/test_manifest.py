@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg import types as ice
 
 from frazil.errors import FormatError
 from frazil.format.entries import fields, manifest
@@ -16,6 +15,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import Revision, partition_key, stats_key
 from frazil.format.entries.nest import ColumnNames
 from frazil.format.entries.stats import TrackedField, stats_columns
+from frazil.iceberg import types as ice
 
 _INT, _LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 VALUES: dict[ice.IcebergType, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -10,10 +10,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 
 from frazil.credentials import is_credential
 from frazil.errors import FormatError, FrazilError, Unsupported
@@ -27,6 +23,10 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
     new_table,
 )
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 
 TYPES = [
     ice.BooleanType(),

@@ -21,8 +21,8 @@ from frazil.avro import by_name
 from frazil.errors import FrazilError
 from frazil.paimon.read import binary_row
 from frazil.paimon.read.data_types import DataType, parse_type
-from frazil.paimon.read.live import live_entries
 from frazil.paimon.read.manifest_tables import (
+    live_entries,
     read_index_manifest,
     read_manifest,
     read_manifest_list,

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 
 from frazil.filter.prune.prune import compile_filter
-from frazil.filter.rows.row_filter import row_mask, to_arrow
+from frazil.filter.row_filter import row_mask, to_arrow
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries.batch import EntryBatch
 from tests.property.pruning_model import (

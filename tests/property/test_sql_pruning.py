@@ -245,7 +245,7 @@ def test_no_form_of_condition_prunes_a_file_that_has_a_row_for_it(
             found = _expected(full, text)
             if found is None:
                 continue
-            filter_ = filter_of([[parse_expression(condition)]], table.schema, constants)
+            filter_ = filter_of([[parse_expression(condition)]], table.metadata.schema(), constants)
             if isinstance(filter_, AlwaysTrue):
                 continue
             pruning += 1

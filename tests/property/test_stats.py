@@ -11,9 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
-from pyiceberg import types as ice
-from pyiceberg.conversions import from_bytes, to_bytes
-from pyiceberg.schema import Schema
 
 from frazil.data.statistics.footer import footer_stats
 from frazil.data.statistics.stats_collector import StatsCollector
@@ -24,6 +21,9 @@ from frazil.format.entries.stats import stats_types, tracked_fields
 from frazil.format.values.single_value import decode_bounds, encode_bounds
 from frazil.format.values.truncate import truncate_lower, truncate_upper, truncate_upper_bounds
 from frazil.format.values.types import arrow_type, plain_value, scalar, scalar_value
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from tests.support.pyiceberg_oracle import from_bytes, to_bytes
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

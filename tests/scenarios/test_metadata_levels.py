@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform
-from pyiceberg.types import DateType, LongType, NestedField, StringType
 
 from frazil.commit.change import Change
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import DayTransform
+from frazil.iceberg.types import DateType, LongType, NestedField, StringType
 from frazil.scan.plan import plan
 from tests.support.trees import Bench, bounds
 

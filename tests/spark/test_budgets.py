@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.clientserver import JavaClient
 from py4j.java_gateway import GatewayClient
@@ -17,6 +19,7 @@ from py4j.java_gateway import GatewayClient
 import frazil
 import frazil.spark
 from frazil.spark.bridge.verbs import bridge_of
+from frazil.spark.session.executor_tasks import _Named, answers
 from tests.support.orders import served_orders
 
 LOADED = """
@@ -133,3 +136,49 @@ def test_tasks_of_a_plan_are_made_once(spark: Any, catalog: frazil.Catalog) -> N
     assert len(first) == len(again) > 1
     assert all(one.equals(other) for one, other in zip(first, again, strict=True))
     assert leaf.scan().outputPartitioning().numPartitions() == len(first)
+
+
+@pytest.mark.spark
+def test_many_columns_are_read_in_batches(spark: Any, table: frazil.Table) -> None:
+    """Spark's own reader gives rows beyond `spark.sql.codegen.maxFields`, at more than twice the
+    cost."""
+    table.delete("id < 40")
+    for settings, is_columnar in (
+        ({"spark.sql.codegen.maxFields": "2"}, True),
+        ({"spark.sql.parquet.enableVectorizedReader": "false"}, False),
+    ):
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        rows = spark.table("frazil.shop.orders")
+        plan = rows._jdf.queryExecution().executedPlan().toString()
+        assert ("ColumnarToRow" in plan) is is_columnar
+        assert sorted(row["id"] for row in rows.collect()) == list(range(40, 90))
+
+
+def objects_looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """How many objects the garbage collector of a worker sees when it collects after a task."""
+    import frazil.spark.write.write_task  # noqa: F401
+
+    for _ in batches:
+        pass
+    seen = f"{os.getpid()} {len(gc.get_objects())}".encode()
+    yield pa.RecordBatch.from_arrays([pa.array([seen])], names=["seen"])
+
+
+@pytest.mark.spark
+def test_workers_collect_garbage_without_looking_at_modules(spark: Any) -> None:
+    """PySpark collects after each task: 40 ms, where modules of a write are looked at."""
+    rows = spark.range(0, 1, 1, 1)
+    seen: dict[str, list[int]] = {}
+    for _ in range(12):
+        worker, objects = answers(rows, objects_looked_at)[0].decode().split()
+        seen.setdefault(worker, []).append(int(objects))
+    later = [objects for found in seen.values() for objects in found[1:]]
+    assert later
+    assert max(later) < 20_000
+
+
+def test_a_driver_keeps_its_objects_in_view() -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([1])], names=["c0"])
+    assert len(list(_Named(("id",), objects_looked_at).run(iter([batch])))) == 1
+    assert gc.get_freeze_count() == 0

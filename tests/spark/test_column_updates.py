@@ -175,7 +175,7 @@ def test_tasks_that_run_again_leave_orphans_and_nothing_wrong(
     """An executor that is lost after its files were written, or a second one that runs the same
     task at the same time: the driver hears of one of the two."""
     planned = Planned.of(table.scan())
-    price = table.schema.find_field("price")
+    price = table.metadata.schema().find_field("price")
     sink = ColumnSink.of(planned, [price], handle=table._handle, metadata=table.metadata)
     task = pickle.loads(pickle.dumps(ValuesTask(sink)))
     batches = []
@@ -229,6 +229,37 @@ def test_files_of_another_writer_are_read(spark: Any, catalog: frazil.Catalog) -
     ]
     assert spark.sql("SELECT id FROM frazil.shop.t WHERE name = 't8'").collect()[0][0] == 8
     assert spark.sql("SELECT sum(price) FROM frazil.shop.t").collect()[0][0] == -33.0
+
+
+def test_a_query_opens_the_file_that_has_its_columns(spark: Any, catalog: frazil.Catalog) -> None:
+    schema = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("name", pa.string())])
+    made = catalog.create_table("shop.t", schema)
+    made.append(pa.table([list(range(10)), [0.5] * 10, ["x"] * 10], schema=schema))
+    (wide,) = local(made, "data").iterdir()
+    made.delete("id = 3 or id = 9")
+    made.add_columns({"twice": "id * 2"})
+    made.update({"price": frazil.expr("id + 0.25")}, "id > 4", mode="columns")
+    frazil.spark.register(spark, catalog)
+    hidden = wide.with_suffix(".hidden")
+    wide.rename(hidden)
+
+    def asked(query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in spark.sql(query).collect()]
+
+    left = [at for at in range(10) if at not in (3, 9)]
+    kept = [0.5 if at < 5 else at + 0.25 for at in left]
+    assert asked("SELECT sum(twice), count(*) FROM frazil.shop.t") == [(2 * sum(left), 8)]
+    assert asked("SELECT _pos, price FROM frazil.shop.t ORDER BY _pos") == [
+        *zip(left, kept, strict=True)
+    ]
+    assert asked("SELECT price FROM frazil.shop.t WHERE price > 8") == [(8.25,)]
+    hidden.rename(wide)
+    both = asked("SELECT id, twice, price FROM frazil.shop.t ORDER BY id")
+    assert both == [(at, at * 2, price) for at, price in zip(left, kept, strict=True)]
+    for file in local(made, "data").glob("*-columns.parquet"):
+        file.unlink()
+    query = "SELECT id, name FROM frazil.shop.t WHERE id > 6 ORDER BY id"
+    assert asked(query) == [(7, "x"), (8, "x")]
 
 
 def test_small_histories_agree_with_rows(spark: Any, table: frazil.Table) -> None:

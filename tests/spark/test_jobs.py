@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,31 @@ def test_bin_packing_makes_few_files_of_many_and_keeps_rows_and_lineage(
     assert last.operation == "replace"
     assert table.scan().plan().files.column("deletion_vector.location").null_count == 3
     assert jobs.rewrite_data_files(table).files_before == 0
+
+
+def test_many_small_files_are_opened_by_tasks_of_their_own(
+    spark: Any, catalog: frazil.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = catalog.create_table("shop.many", ORDERS)
+    for first in range(0, 36, 3):
+        many.append(orders(range(first, first + 3)))
+    rewriting = import_module("frazil.spark.jobs.rewrite_data_files")
+    monkeypatch.setattr(rewriting, "_MAX_OPENED", 11)
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "16m")  # four files: each counts as 4 MB
+    spark.sparkContext.setJobGroup("opening", "")
+    before = lineage(many)
+    done = jobs.rewrite_data_files(many)
+    tracker = spark.sparkContext.statusTracker()
+    stages = {
+        stage
+        for job in tracker.getJobIdsForGroup("opening")
+        for stage in tracker.getJobInfo(job).stageIds
+    }
+    tasks = [tracker.getStageInfo(stage).numTasks for stage in sorted(stages)]
+    assert (done.files_before, done.files_after) == (12, 1)
+    assert max(tasks) >= 3
+    assert lineage(many) == before
+    assert content(many) == {i: row(i) for i in range(36)}
 
 
 def test_sorting_puts_rows_in_order_and_groups_land_one_by_one(

@@ -88,8 +88,12 @@ def test_clean_names_are_read_as_they_are_and_filters_reach_the_files(
         columns.rename_column("b", "fresh")
     frame = frazil.spark.table(made)
     assert rows_of(frame.where("fresh = 21").select("k")) == [(1,)]
-    names = ReadNames.of(made.metadata, made.schema)
-    assert [names.read_name(field) for field in made.schema.fields] == ["k", "a", "fresh"]
+    names = ReadNames.of(made.metadata, made.metadata.schema())
+    assert [names.read_name(field) for field in made.metadata.schema().fields] == [
+        "k",
+        "a",
+        "fresh",
+    ]
 
 
 def test_names_differ_by_more_than_case(spark: Any, catalog: frazil.Catalog) -> None:
@@ -135,6 +139,6 @@ def test_when_a_schema_was_removed_no_name_is_trusted(catalog: frazil.Catalog) -
     with made.evolve_schema() as columns:
         columns.add_column("d", "long")
     whole = made.metadata
-    assert ReadNames.of(whole, made.schema).clean_ids == {1, 2, 3, 4, 5}
+    assert ReadNames.of(whole, made.metadata.schema()).clean_ids == {1, 2, 3, 4, 5}
     fewer = replace(whole, schemas=tuple(each for each in whole.schemas if each.schema_id != 1))
-    assert ReadNames.of(fewer, made.schema).clean_ids == frozenset()
+    assert ReadNames.of(fewer, made.metadata.schema()).clean_ids == frozenset()

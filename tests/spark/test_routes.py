@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 import frazil.spark
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.rows.planned import Planned
 from frazil.spark.bridge.verbs import bridge_of
 from frazil.spark.read import bulk_reads
@@ -73,7 +73,7 @@ def test_files_without_field_ids_are_read_through_the_name_mapping(
     made = catalog.create_table(
         "r.t",
         schema,
-        properties={"schema.name-mapping.default": schema.name_mapping.model_dump_json()},
+        properties={"schema.name-mapping.default": schema.name_mapping.json()},
     )
     pq.write_table(pa.table({"v": ["x", "y"], "id": [1, 2]}), tmp_path / "plain.parquet")
     made.add_files([str(tmp_path / "plain.parquet")])

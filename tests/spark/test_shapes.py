@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 import frazil.spark
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.spark.bridge import verbs
 from frazil.spark.bridge.scan_plan import scan_plan
 from tests.support.wkb import line, point, rectangle

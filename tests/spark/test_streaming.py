@@ -258,7 +258,7 @@ def test_a_stream_whose_snapshot_is_gone_says_so(
 def sink_of(catalog: frazil.Catalog, **options: Any) -> StreamSink:
     place = SourceOptions(table="shop.copy", catalog=warehouse(catalog))
     stream = StreamOptions(query_id="q", **options)
-    schema = spark_schema(place.load().schema)
+    schema = spark_schema(place.load().metadata.schema())
     return StreamSink.of(place, stream, schema, replaces=False)
 
 
@@ -305,7 +305,9 @@ def test_a_sink_without_a_checkpoint_is_refused(
     catalog: frazil.Catalog, copy: frazil.Table
 ) -> None:
     place = SourceOptions(table="shop.copy", catalog=warehouse(catalog))
-    sink = StreamSink.of(place, StreamOptions(), spark_schema(place.load().schema), replaces=False)
+    sink = StreamSink.of(
+        place, StreamOptions(), spark_schema(place.load().metadata.schema()), replaces=False
+    )
     with pytest.raises(InvalidInput, match="checkpointLocation"):
         sink.commit([sink.write(iter(orders([1]).to_batches()))], 0)
     assert data_files(copy) == 0

@@ -9,14 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
+from pyiceberg import types as peer
+from pyiceberg.schema import Schema as PyIcebergSchema
 from pyspark.sql import types as sql
 
 import frazil
 import frazil.spark
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.spark.types.spark_arrow import arrow_of, column_from_spark, column_into_spark
-from frazil.spark.types.spark_types import spark_type
+from frazil.spark.types.spark_types import frame_schema, spark_type
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +44,7 @@ PAIRS = [
 @pytest.mark.parametrize(("iceberg", "spark"), PAIRS, ids=[str(pair[0]) for pair in PAIRS])
 def test_types_map_both_ways(iceberg: Any, spark: Any) -> None:
     assert spark_type(iceberg) == spark
-    made = frazil.spark.table_schema(sql.StructType([sql.StructField("c", spark)]))
+    made = frame_schema(sql.StructType([sql.StructField("c", spark)]))
     assert made.find_field("c").field_type == iceberg
 
 
@@ -59,7 +61,7 @@ def test_types_that_only_spark_has() -> None:
             sql.StructField("code", sql.VarcharType(3)),
         ]
     )
-    made = frazil.spark.table_schema(narrow)
+    made = frame_schema(narrow)
     assert [str(field.field_type) for field in made.fields] == ["int", "int", "string"]
     assert not any(field.required for field in made.fields)
 
@@ -72,7 +74,7 @@ def test_nested_types_map_both_ways() -> None:
             sql.StructField("m", sql.MapType(sql.StringType(), sql.DoubleType(), True)),
         ]
     )
-    made = frazil.spark.table_schema(nested)
+    made = frame_schema(nested)
     assert made.find_type("s.x") == ice.LongType()
     assert not made.find_field("s.x").required
     assert not made.find_field("l.element").required
@@ -98,7 +100,7 @@ def test_every_type_without_a_counterpart_is_named() -> None:
         ]
     )
     with pytest.raises(frazil.Unsupported, match=r"(?s)'m': interval.*'i': interval"):
-        frazil.spark.table_schema(odd)
+        frame_schema(odd)
 
 
 UUIDS = [uuid.UUID(int=7), None, uuid.UUID("ffffffff-eeee-4ddd-8ccc-bbbbbbbbbbbb")]
@@ -271,3 +273,10 @@ def test_spatial_values_travel_with_their_reference_system(
     assert sorted(map(tuple, rows)) == [(1, point.hex().upper(), 4326), (2, None, None)]
     frazil.spark.append(made, frame.where("id = 1"))
     assert [row["g"] for row in made.scan("id = 1")] == [point, point]
+
+
+def test_the_public_functions_take_and_give_pyicebergs_schemas() -> None:
+    theirs = PyIcebergSchema(
+        peer.NestedField(1, "id", peer.LongType()), peer.NestedField(2, "at", peer.DateType())
+    )
+    assert frazil.spark.table_schema(frazil.spark.spark_schema(theirs)) == theirs

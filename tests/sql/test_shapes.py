@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 from frazil import extras
 from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from tests.support.wkb import line, point
 
 SCHEMA = Schema(

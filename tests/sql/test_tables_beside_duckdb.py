@@ -123,3 +123,34 @@ def test_a_decimal_without_sizes_keeps_three_digits(db: BesideDuckDb, value: str
 def test_sizes_of_times_are_not_passed_over(db: BesideDuckDb, kind: str) -> None:
     with pytest.raises(FrazilError, match=r"\(\d+\) is not a type of tables"):
         db.session.sql(f"CREATE TABLE s.t (c {kind})")
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"),
+    [
+        *(("DOUBLE", "1.5"), ("FLOAT", "-0.1"), ("DOUBLE", "'2.5'"), ("DECIMAL(10, 2)", "'1.25'")),
+        *(("BIGINT", "1.0"), ("BIGINT", "'7'"), ("BOOLEAN", "'true'"), ("VARCHAR", "5")),
+        *(("TIMESTAMP", "DATE '2024-01-01'"), ("BLOB", "'ab'"), ("INTEGER", "NULL")),
+        *(("DATE", "'2024-02-29'"), ("UUID", "'00000000-0000-0000-0000-000000000001'")),
+    ],
+)
+def test_a_default_is_cast_to_its_column(db: BesideDuckDb, kind: str, default: str) -> None:
+    db.both(
+        f"CREATE TABLE s.t (id INTEGER, a {kind} DEFAULT {default})",
+        "INSERT INTO s.t (id) VALUES (1)",
+        f"ALTER TABLE s.t ADD COLUMN b {kind} DEFAULT {default}",
+        f"ALTER TABLE s.t ADD COLUMN c {kind}",
+        f"ALTER TABLE s.t ALTER COLUMN c SET DEFAULT {default}",
+        "INSERT INTO s.t (id) VALUES (2)",
+    )
+    db.check("s.t")
+
+
+def test_a_default_that_its_column_cannot_hold_is_refused_at_its_place(db: BesideDuckDb) -> None:
+    with pytest.raises(FrazilError, match="Could not convert string 'abc' to INT32") as caught:
+        db.session.sql("CREATE TABLE s.t (a INTEGER DEFAULT 'abc')")
+    assert caught.value.position == (1, 37)
+    assert "exception_type" not in str(caught.value)
+    db.both("CREATE TABLE s.t (a INTEGER)")
+    with pytest.raises(FrazilError, match="'b'"):
+        db.session.sql("ALTER TABLE s.t ALTER COLUMN b SET DEFAULT 1")

@@ -51,3 +51,33 @@ def test_a_call_that_leaves_a_transaction_open_changes_nothing(catalog: frazil.C
         catalog.sql("BEGIN; DELETE FROM s.a")
     catalog.sql("BEGIN; DELETE FROM s.a; DELETE FROM s.b WHERE id = 1; COMMIT")
     assert counts(catalog) == [{"a": 0, "b": 1}]
+
+
+def test_a_change_inside_a_transaction_says_how_many_rows_it_changed(
+    catalog: frazil.Catalog,
+) -> None:
+    session = catalog.session()
+    session.sql("BEGIN")
+    said = [
+        session.sql(text).to_pylist()
+        for text in (
+            "INSERT INTO s.a VALUES (3), (4), (5)",
+            "UPDATE s.a SET id = id + 10 WHERE id IN (2, 3)",
+            "DELETE FROM s.a WHERE id > 12",
+            "DELETE FROM s.a WHERE id = 99",
+            "MERGE INTO s.a USING (SELECT unnest([1, 4, 20, 21, 22]) AS id) AS n ON a.id = n.id "
+            "WHEN MATCHED AND n.id = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET id = 40 "
+            "WHEN NOT MATCHED THEN INSERT (id) VALUES (n.id)",
+            "DELETE FROM s.a",
+        )
+    ]
+    assert said == [
+        [{"inserted": 3}],
+        [{"updated": 2}],
+        [{"deleted": 1}],
+        [{"deleted": 0}],
+        [{"inserted": 3, "updated": 1, "deleted": 1}],
+        [{"deleted": 6}],
+    ]
+    session.sql("COMMIT")
+    assert counts(catalog) == [{"a": 0, "b": 2}]

@@ -357,7 +357,7 @@ class TableMachine(RuleBasedStateMachine):
         return pa.schema([("id", pa.int64()), ("colour", pa.string()), ("weight", pa.int64())])
 
     def _field_ids(self, snapshot: Snapshot | None = None) -> set[int]:
-        schema = self.table.schema
+        schema = self.table.metadata.schema()
         if snapshot is not None:
             schema = self.table.metadata.schema_of(snapshot)
         return {column.field_id for column in schema.fields}

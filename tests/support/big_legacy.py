@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.metadata.metadata import new_table
+from frazil.iceberg.partitioning import UNPARTITIONED
+from frazil.iceberg.schema import Schema, schema_document
+from frazil.iceberg.types import LongType, NestedField, StringType
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.write_manifests import ListRow
 
@@ -37,7 +37,7 @@ def big_table(folder: Path, *, manifests: int, files: int) -> str:
         _entries(files),
         format_version=2,
         is_deletes=False,
-        spec=UNPARTITIONED_PARTITION_SPEC,
+        spec=UNPARTITIONED,
         metadata=metadata,
         location=location,
         codec="uncompressed",
@@ -72,7 +72,7 @@ def big_table(folder: Path, *, manifests: int, files: int) -> str:
         "last-sequence-number": 1,
         "last-updated-ms": 2_000,
         "last-column-id": 2,
-        "schemas": [SCHEMA.model_dump(mode="json")],
+        "schemas": [schema_document(SCHEMA)],
         "current-schema-id": 0,
         "partition-specs": [{"spec-id": 0, "fields": []}],
         "default-spec-id": 0,

@@ -6,11 +6,6 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform
-from pyiceberg.types import LongType, NestedField, StringType, TimestampType
-
 from frazil.commit.head import Draft, Head, Landed, State
 from frazil.format.metadata.metadata import (
     MAIN,
@@ -23,6 +18,10 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
     new_table,
 )
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import DayTransform
+from frazil.iceberg.types import LongType, NestedField, StringType, TimestampType
 
 ORDERS = Schema(
     NestedField(1, "order_id", LongType(), required=True),

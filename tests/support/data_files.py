@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.data.read.read_files import Reading, read_file
 from frazil.data.schema import arrow_schema
@@ -19,6 +16,9 @@ from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.paths import resolve
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortOrder
 from frazil.storage import LocalStorage, Storage
 
 STORAGE = LocalStorage()
@@ -30,7 +30,7 @@ def write(
     schema: Schema,
     location: str,
     *,
-    spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    spec: PartitionSpec = UNPARTITIONED,
     sort_order: SortOrder | None = None,
     derived: Sequence[DerivedColumn] = (),
     properties: Mapping[str, str] | None = None,

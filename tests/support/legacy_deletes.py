@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot, SnapshotId, TableMetadata, new_table
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField, StringType
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.write_manifests import ListRow
 from frazil.legacy.read.legacy_decoder import LegacyDecoder

@@ -30,6 +30,13 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
+from frazil.iceberg.pyiceberg_values import (
+    AnySchema,
+    AnySpec,
+    pyiceberg_schema,
+    pyiceberg_spec,
+)
+
 Version = Literal[1, 2, 3]
 IO = PyArrowFileIO()
 
@@ -77,12 +84,14 @@ def write_manifest(
     version: Version,
     entries: Sequence[ManifestEntry],
     *,
-    schema: Schema,
-    spec: PartitionSpec,
+    schema: AnySchema,
+    spec: AnySpec,
     block: int = 1,
     codec: str = "null",
 ) -> bytes:
     """A manifest file as bytes; `block` entries share an Avro block."""
+    schema = schema if isinstance(schema, Schema) else pyiceberg_schema(schema)
+    spec = spec if isinstance(spec, PartitionSpec) else pyiceberg_spec(spec)
     partition_type = spec.partition_type(schema)
     file_schema = manifest_entry_schema_with_data_file(
         version, data_file_with_partition(partition_type, version)

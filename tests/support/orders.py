@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import DayTransform
 from frazil.table import Catalog, Table
 from frazil.tree.table_shape import shape_of
 from tests.support.trees import Bench

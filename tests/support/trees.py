@@ -14,10 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
-from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.context import CommitContext
@@ -31,6 +27,10 @@ from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import History, Snapshot, TableMetadata, new_table
 from frazil.format.vectors import bitmap, puffin
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import UNSORTED, SortOrder
+from frazil.iceberg.types import LongType, NestedField, StringType
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.tree.cache import ManifestCache
@@ -129,8 +129,8 @@ class Bench:
         folder: Path,
         *,
         schema: Schema = SCHEMA,
-        spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
-        sort_order: SortOrder = UNSORTED_SORT_ORDER,
+        spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
         metadata: TableMetadata | None = None,
         history: History | None = None,

@@ -10,6 +10,7 @@ from pyiceberg.table import Table
 
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import History, TableMetadata
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema
 from tests.support.trees import SCHEMA
 
 
@@ -19,7 +20,7 @@ def legacy_table(folder: Path, *, version: int = 2) -> Table:
     catalog.create_namespace("old")
     return catalog.create_table(
         "old.table",
-        SCHEMA,
+        pyiceberg_schema(SCHEMA),
         location=f"file://{folder}/table",
         properties={"format-version": str(version)},
     )

@@ -14,8 +14,9 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
+
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 _ARROW: dict[type[ice.IcebergType], pa.DataType] = {
     ice.BooleanType: pa.bool_(),

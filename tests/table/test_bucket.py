@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.catalog.storages import ReadOnlyStorage
 from frazil.errors import InvalidInput, NotFound, Unsupported
-from frazil.storage.read_only import ReadOnlyStorage
 from tests.support.gcs_server import gcs_server
 from tests.support.object_server import Bucket
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.schema import Schema
 
 import frazil
 from frazil.errors import InvalidInput, NotFound
+from frazil.iceberg.schema import Schema
 
 ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 

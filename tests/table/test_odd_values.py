@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
+
+import frazil
+from frazil.errors import FrazilError, InvalidInput
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import (
     ListType,
     LongType,
     MapType,
@@ -19,9 +22,6 @@ from pyiceberg.types import (
     StructType,
     UUIDType,
 )
-
-import frazil
-from frazil.errors import FrazilError, InvalidInput
 
 UUIDS = Schema(
     NestedField(1, "id", LongType(), required=False),

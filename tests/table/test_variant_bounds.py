@@ -144,7 +144,9 @@ def test_the_average_size_counts_both_parts(catalog: frazil.Catalog) -> None:
     table = catalog.create_table("shop.sizes", SCHEMA)
     # A number takes 3 + 2 bytes, the object 5 + 7: metadata and value.
     table.append([{"id": 1, "v": 5}, {"id": 2, "v": {"a": 5}}, {"id": 3, "v": None}])
-    (entry,) = table.scan().plan().files.pylist("content_stats.2.avg_value_size_in_bytes")
+    key = "content_stats.2.avg_value_size_in_bytes"
+    handle = table._handle
+    (entry,) = handle.context.reader(handle.metadata).tree(handle.tip("main")).root.pylist(key)
     assert entry == (3 + 2 + 5 + 7) // 2
 
 

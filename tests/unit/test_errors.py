@@ -86,8 +86,8 @@ def test_a_message_that_quotes_much_is_cut_after_its_secrets_are_hidden() -> Non
 _PARSE = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, ({CPU_SECONDS}, {CPU_SECONDS}))
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField
 from frazil.errors import FrazilError
 from frazil.filter.text.partition_by import parse_partition_by
 from frazil.filter.text.partition_by import parse_sort_order

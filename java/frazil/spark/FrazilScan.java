@@ -23,8 +23,10 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -139,7 +141,7 @@ public class FrazilScan
     long most =
         plan.has("split")
             ? Math.max(MIN_SPLIT, plan.of("split").number())
-            : org.apache.spark.sql.internal.SQLConf.get().filesMaxPartitionBytes();
+            : SQLConf.get().filesMaxPartitionBytes();
     long split = Math.min(most, Math.max(openCost, total / session.sparkContext().defaultParallelism()));
     Map<InternalRow, Packed> open = new LinkedHashMap<>();
     Packed all = new Packed(files, null, split, openCost);
@@ -207,7 +209,8 @@ public class FrazilScan
       StructType read = (StructType) DataType.fromJson(readers.at(i).of("schema").text());
       positionAt[i] = (int) readers.at(i).of("position").number();
       parquet[i] = parquet(read, readers.at(i).of("clean").flag());
-      columnar = columnar && parquet[i].supportColumnarReads(null);
+      // Spark's reader itself gives rows beyond spark.sql.codegen.maxFields columns, at twice the cost.
+      columnar = columnar && ParquetUtils.isBatchReadSupportedForSchema(SQLConf.get(), read);
     }
     List<Json> described = plan.of("recipes").items();
     Recipe[] recipes = new Recipe[described.size()];

@@ -1,10 +1,6 @@
 package frazil.spark;
 
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.IntBuffer;
-import java.nio.LongBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -18,13 +14,13 @@ class PlanFiles {
   private final int size;
   private final String folder;
   private final String folderAddress;
-  private final LongBuffer sizes;
-  private final LongBuffer bases;
-  private final LongBuffer firstRowIds;
-  private final LongBuffer sequences;
-  private final IntBuffer specs;
-  private final IntBuffer readers;
-  private final IntBuffer groups;
+  private final MappedPart sizes;
+  private final MappedPart bases;
+  private final MappedPart firstRowIds;
+  private final MappedPart sequences;
+  private final MappedPart specs;
+  private final MappedPart readers;
+  private final MappedPart groups;
   private final Values names;
   private final Values addresses;
   private final Values deleted;
@@ -34,16 +30,17 @@ class PlanFiles {
     size = (int) described.of("count").number();
     folder = described.of("folder").text();
     folderAddress = described.of("folder address").text();
-    sizes = part(file, columns.of("size"), 0).asLongBuffer();
-    bases = part(file, columns.of("base"), 0).asLongBuffer();
-    firstRowIds = part(file, columns.of("first row id"), 0).asLongBuffer();
-    sequences = part(file, columns.of("sequence"), 0).asLongBuffer();
-    specs = part(file, columns.of("spec"), 0).asIntBuffer();
-    readers = part(file, columns.of("reader"), 0).asIntBuffer();
-    groups = part(file, columns.of("group"), 0).asIntBuffer();
-    names = values(file, columns.of("name"));
-    addresses = values(file, columns.of("address"));
-    deleted = values(file, columns.of("deleted"));
+    long piece = described.of("piece").number();
+    sizes = new MappedPart(file, columns.of("size").at(0), piece);
+    bases = new MappedPart(file, columns.of("base").at(0), piece);
+    firstRowIds = new MappedPart(file, columns.of("first row id").at(0), piece);
+    sequences = new MappedPart(file, columns.of("sequence").at(0), piece);
+    specs = new MappedPart(file, columns.of("spec").at(0), piece);
+    readers = new MappedPart(file, columns.of("reader").at(0), piece);
+    groups = new MappedPart(file, columns.of("group").at(0), piece);
+    names = Values.of(file, columns.of("name"), piece);
+    addresses = Values.of(file, columns.of("address"), piece);
+    deleted = Values.of(file, columns.of("deleted"), piece);
   }
 
   static PlanFiles of(Json plan) {
@@ -55,22 +52,14 @@ class PlanFiles {
     }
   }
 
-  private static ByteBuffer part(FileChannel file, Json parts, int at) throws IOException {
-    Json place = parts.at(at);
-    return file.map(FileChannel.MapMode.READ_ONLY, place.at(0).number(), place.at(1).number())
-        .order(ByteOrder.nativeOrder());
-  }
-
-  private static Values values(FileChannel file, Json parts) throws IOException {
-    return new Values(part(file, parts, 0).asLongBuffer(), part(file, parts, 1));
-  }
-
   /** Texts or bitmaps, one after the other. */
-  private record Values(LongBuffer offsets, ByteBuffer data) {
+  private record Values(MappedPart offsets, MappedPart data) {
+    static Values of(FileChannel file, Json parts, long piece) throws IOException {
+      return new Values(new MappedPart(file, parts.at(0), piece), new MappedPart(file, parts.at(1), piece));
+    }
+
     byte[] at(int row) {
-      byte[] bytes = new byte[(int) (offsets.get(row + 1) - offsets.get(row))];
-      data.get((int) offsets.get(row), bytes);
-      return bytes;
+      return data.bytes(offsets.longAt(row), offsets.longAt(row + 1L));
     }
 
     String text(int row) {
@@ -78,7 +67,7 @@ class PlanFiles {
     }
 
     boolean has(int row) {
-      return offsets.get(row + 1) > offsets.get(row);
+      return offsets.longAt(row + 1L) > offsets.longAt(row);
     }
   }
 
@@ -87,12 +76,12 @@ class PlanFiles {
   }
 
   long bytes(int row) {
-    return sizes.get(row);
+    return sizes.longAt(row);
   }
 
   /** The number of the partition that a file lies in. */
   int group(int row) {
-    return groups.get(row);
+    return groups.intAt(row);
   }
 
   /** A part of a file, as a task reads it. */
@@ -104,12 +93,12 @@ class PlanFiles {
         isElsewhere ? name : folder + "/" + name,
         start,
         length,
-        sizes.get(row),
-        readers.get(row),
-        bases.get(row),
-        firstRowIds.get(row),
-        sequences.get(row),
-        specs.get(row),
+        sizes.longAt(row),
+        readers.intAt(row),
+        bases.longAt(row),
+        firstRowIds.longAt(row),
+        sequences.longAt(row),
+        specs.intAt(row),
         deleted.has(row) ? deleted.at(row) : null);
   }
 }

@@ -63,16 +63,16 @@ class AvroType:
 
         What follows an array in a path is a slot or a key: its type is that of the items.
         """
-        here = self._present()
+        type_ = self._present()
         for id_ in path:
-            if here.items is not None:
-                here = here.items._present()
+            if type_.items is not None:
+                type_ = type_.items._present()
                 continue
-            child = next((field.type for field in here.fields if field.id == id_), None)
+            child = next((field.type for field in type_.fields if field.id == id_), None)
             if child is None:
                 return None
-            here = child._present()
-        return here
+            type_ = child._present()
+        return type_
 
     def _present(self) -> AvroType:
         branches = [branch for branch in self.branches if branch.kind != "null"]
@@ -125,7 +125,9 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
             raise ValueError(f"unknown type {node!r}")
         return type_
     if isinstance(node, list):
-        return AvroType(kind="union", branches=tuple(_parse(one, named, space) for one in node))
+        return AvroType(
+            kind="union", branches=tuple(_parse(branch, named, space) for branch in node)
+        )
     kind = node["type"]
     if not isinstance(kind, str):
         return _parse(kind, named, space)
@@ -135,9 +137,11 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
             kind=kind,
             fields=tuple(
                 AvroField(
-                    name=one["name"], id=one.get("field-id"), type=_parse(one["type"], named, space)
+                    name=branch["name"],
+                    id=branch.get("field-id"),
+                    type=_parse(branch["type"], named, space),
                 )
-                for one in node["fields"]
+                for branch in node["fields"]
             ),
         )
     elif kind == "array":
@@ -186,10 +190,12 @@ def _steps(type_: AvroType, path: Path | None, paths: frozenset[Path]) -> FieldS
         case "fixed":
             return walk.Fixed(leaf, type_.size)
         case "union":
-            return walk.Choice(tuple(_steps(one, path, paths) for one in type_.branches))
+            return walk.Choice(tuple(_steps(branch, path, paths) for branch in type_.branches))
         case "record":
             return walk.Record(
-                tuple(_steps(one.type, _child(path, one.id), paths) for one in type_.fields)
+                tuple(
+                    _steps(branch.type, _child(path, branch.id), paths) for branch in type_.fields
+                )
             )
         case "map":
             assert type_.items is not None
@@ -211,9 +217,9 @@ def _items(items: AvroType, path: Path | None, paths: frozenset[Path]) -> FieldS
     if path is not None and path in paths and items.is_number:
         return walk.NumberList(path)
     if keyed and pair[1].is_text:
-        return walk.TextMap(path or (), frozenset(one[0] for one in below))
+        return walk.TextMap(path or (), frozenset(names[0] for names in below))
     if keyed and pair[1].is_number and below and path is not None:
-        return walk.NumberMap(path, frozenset(one[0] for one in below))
+        return walk.NumberMap(path, frozenset(names[0] for names in below))
     step = _steps(items, None, frozenset())
     if path is None or not below:
         return walk.ItemSlots((step,)) if step.varints is None else walk.Numbers(step.varints)
@@ -225,7 +231,7 @@ def _below(path: Path | None, paths: Collection[Path]) -> set[Path]:
     if path is None:
         return set()
     depth = len(path)
-    return {one[depth:] for one in paths if len(one) > depth and one[:depth] == path}
+    return {place[depth:] for place in paths if len(place) > depth and place[:depth] == path}
 
 
 @lru_cache(maxsize=256)
@@ -246,9 +252,9 @@ def skipper(type_: AvroType) -> Skip:
         case "fixed":
             return lambda data, at: at + type_.size
         case "union":
-            return _skip_union(tuple(skipper(one) for one in type_.branches))
+            return _skip_union(tuple(skipper(branch) for branch in type_.branches))
         case "record":
-            return _skip_record(tuple(skipper(one.type) for one in type_.fields))
+            return _skip_record(tuple(skipper(branch.type) for branch in type_.fields))
         case "map":
             assert type_.items is not None
             return _skip_items(_skip_record((_skip_text, skipper(type_.items))))

@@ -78,11 +78,11 @@ def _arrays(
     """What a walk captured, as Arrow arrays of the kept records."""
     arrays: dict[Path, pa.Array] = {}
     for leaf, column in walker.captured.items():
-        kept = column if keep is None else _kept(column, keep)
-        if not kept.valid.any():
+        captured = column if keep is None else _kept(column, keep)
+        if not captured.valid.any():
             continue
         if column.lengths is None:
-            arrays[leaf] = _plain_array(kept)
+            arrays[leaf] = _plain_array(captured)
             continue
         if _is_run(schema, leaf):
             continue
@@ -93,10 +93,10 @@ def _arrays(
                 for further, other in walker.captured.items()
                 if further[:-1] == leaf
             ]
-            arrays[leaf] = list_array(walker, kept, later)
+            arrays[leaf] = list_array(walker, captured, later)
         else:
             is_string = type_ is not None and type_.kind == "string"
-            text = text_array(walker, kept, pa.string() if is_string else pa.binary())
+            text = text_array(walker, captured, pa.string() if is_string else pa.binary())
             if is_string:
                 try:
                     text.validate(full=True)

@@ -10,14 +10,14 @@ file yields as many values per column as it has records, or a `FormatError`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from frazil.avro import avro_types
+from frazil.avro import avro_types, value_readers
 from frazil.avro.avro_types import AvroField, AvroType
 from frazil.avro.container import read_header, sized_bytes, stretches
 from frazil.avro.field_steps import (
@@ -32,6 +32,7 @@ from frazil.avro.field_steps import (
     Text,
 )
 from frazil.avro.record_starts import walk
+from frazil.avro.value_readers import Read
 from frazil.avro.walker import Captured, Longs, Path, Walker, text_array
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.limits import DEFAULT, Limits
@@ -221,7 +222,7 @@ def _columns(
 def _is_wanted(name: str, names: tuple[str, ...] | None) -> bool:
     if names is None:
         return True
-    return any(name == one or name.startswith(one + ".") for one in names)
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in names)
 
 
 def _step(type: AvroType, path: Path, paths: set[Path]) -> FieldStep:
@@ -291,73 +292,29 @@ def _lists(raw: pa.Array, type: AvroType) -> pa.Array:
     return pa.array(values, _arrow_type(type)).take(encoded.indices)
 
 
-Reader = Callable[[bytes, int], tuple[Any, int]]
-
-
 @lru_cache(maxsize=64)
-def _reader(type: AvroType) -> Reader:
-    """A function that reads one value of a type, byte by byte."""
+def _reader(type: AvroType) -> Read:
     match type.kind:
         case "null":
-            return lambda data, at: (None, at)
+            return value_readers.nothing
         case "int" | "long" | "enum":
             return avro_types.number
         case "bytes":
             return sized_bytes
         case "string":
-            return _text
+            return value_readers.text
         case "boolean":
-            return lambda data, at: (data[at] != 0, at + 1)
-        case "float" | "double":
-            layout, size = ("<f", 4) if type.kind == "float" else ("<d", 8)
-            return lambda data, at: (struct.unpack_from(layout, data, at)[0], at + size)
+            return value_readers.flag
+        case "float":
+            return value_readers.packed("<f")
+        case "double":
+            return value_readers.packed("<d")
         case "fixed":
-            return lambda data, at: (data[at : at + type.size], at + type.size)
+            return value_readers.fixed(type.size)
         case "union":
-            return _union_reader([_reader(branch) for branch in type.branches])
+            return value_readers.union([_reader(branch) for branch in type.branches])
         case "record":
-            return _record_reader([(field.name, _reader(field.type)) for field in type.fields])
+            return value_readers.record([(f.name, _reader(f.type)) for f in type.fields])
         case _:
             assert type.items is not None
-            return _array_reader(_reader(type.items))
-
-
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    raw, at = sized_bytes(data, at)
-    return raw.decode(), at
-
-
-def _union_reader(branches: list[Reader]) -> Reader:
-    def read_union(data: bytes, at: int) -> tuple[Any, int]:
-        branch, at = avro_types.number(data, at)
-        if not 0 <= branch < len(branches):
-            raise FormatError(f"branch {branch} of a union of {len(branches)}")
-        return branches[branch](data, at)
-
-    return read_union
-
-
-def _record_reader(fields: list[tuple[str, Reader]]) -> Reader:
-    def read_record(data: bytes, at: int) -> tuple[Any, int]:
-        record = {}
-        for name, reader in fields:
-            record[name], at = reader(data, at)
-        return record, at
-
-    return read_record
-
-
-def _array_reader(item: Reader) -> Reader:
-    def read_array(data: bytes, at: int) -> tuple[Any, int]:
-        values: list[Any] = []
-        while True:
-            count, at = avro_types.item_count(data, at)
-            if count == 0:
-                return values, at
-            if count > len(data) - at:
-                raise FormatError(f"a list of {count} items does not fit")
-            for _ in range(count):
-                value, at = item(data, at)
-                values.append(value)
-
-    return read_array
+            return value_readers.items(_reader(type.items))

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Context, Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 
-from frazil.avro.avro_types import item_count, number
+from frazil.avro import value_readers
+from frazil.avro.avro_types import number
 from frazil.avro.container import Header, plain_blocks, sized_bytes, stored_blocks
+from frazil.avro.value_readers import Read, items, nothing, packed, pair, text
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import DEFAULT, Limits
 from frazil.value_classes import dataclass
-
-Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-"""From the start of a value to the value and its end."""
 
 _ID: Final = b"PARQUET:field_id"
 _EXACT: Final = Context(prec=80)
@@ -55,11 +54,16 @@ class RowReader:
         declared = json.loads(header.metadata["avro.schema"])
         if header.schema.kind != "record":
             raise FormatError("its records are not of type record", path=path, field="avro.schema")
-        named: dict[str, _Type] = {}
+        types: dict[str, _Type] = {}
         try:
             space = declared.get("namespace", "")
-            kinds = [(one, _type(one["type"], named, space)) for one in declared["fields"]]
-            self._columns = [(_field(one, kind, "field-id"), kind) for one, kind in kinds]
+            kinds = [
+                (declaration, _type(declaration["type"], types, space))
+                for declaration in declared["fields"]
+            ]
+            self._columns = [
+                (_field(declaration, kind, "field-id"), kind) for declaration, kind in kinds
+            ]
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"not an Avro schema: {error}", path=path) from error
         self.schema = pa.schema([field for field, _ in self._columns])
@@ -111,8 +115,8 @@ def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
     if isinstance(node, list):
         return _union(node, named, space)
     if isinstance(node, str):
-        known = named.get(node) or named.get(f"{space}.{node}")
-        return known or _primitive(node, {})
+        named_type = named.get(node) or named.get(f"{space}.{node}")
+        return named_type or _primitive(node, {})
     kind = node["type"]
     if not isinstance(kind, str):
         return _type(kind, named, space)
@@ -125,7 +129,7 @@ def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
         value = _type(node["values"], named, space)
         key_field = _field(node, _primitive("string", {}), "key-id", "key")
         item_field = _field(node, value, "value-id", "value")
-        reader = _Type(arrow=pa.map_(key_field, item_field), read=_items(_pair(_text, value.read)))
+        reader = _Type(arrow=pa.map_(key_field, item_field), read=items(pair(text, value.read)))
     else:
         reader = _primitive(kind, node)
     if "name" in node:
@@ -136,82 +140,45 @@ def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
 
 
 def _union(branches: list[Any], named: dict[str, _Type], space: str) -> _Type:
-    others = [_type(one, named, space) for one in branches if one != "null"]
+    others = [_type(branch, named, space) for branch in branches if branch != "null"]
     if len(others) != 1:
         raise Unsupported(
             f"an Avro union of {len(others)} types cannot be a column; expected one type and null",
             feature="avro unions",
         )
-    reads = [None if one == "null" else others[0].read for one in branches]
-
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        branch, at = number(data, at)
-        if not 0 <= branch < len(reads):
-            raise IndexError(f"branch {branch} of a union of {len(reads)}")
-        chosen = reads[branch]
-        return (None, at) if chosen is None else chosen(data, at)
-
+    read = value_readers.union(
+        [nothing if branch == "null" else others[0].read for branch in branches]
+    )
     return _Type(arrow=others[0].arrow, read=read, nullable="null" in branches)
 
 
 def _record(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
-    kinds = [(one, _type(one["type"], named, space)) for one in node["fields"]]
-    reads = [(one["name"], kind.read) for one, kind in kinds]
-
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        values = {}
-        for name, part in reads:
-            values[name], at = part(data, at)
-        return values, at
-
-    return _Type(arrow=pa.struct([_field(one, kind, "field-id") for one, kind in kinds]), read=read)
+    kinds = [(declared, _type(declared["type"], named, space)) for declared in node["fields"]]
+    read = value_readers.record([(declared["name"], kind.read) for declared, kind in kinds])
+    return _Type(
+        arrow=pa.struct([_field(declared, kind, "field-id") for declared, kind in kinds]), read=read
+    )
 
 
 def _array(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
-    items = node["items"]
     if node.get("logicalType") == "map":  # one whose keys are not text
-        parts = {one["name"]: one for one in items["fields"]}
+        parts = {part["name"]: part for part in node["items"]["fields"]}
         key, value = (_type(parts[name]["type"], named, space) for name in ("key", "value"))
         fields = [
             _field(parts["key"], key, "field-id"),
             _field(parts["value"], value, "field-id"),
         ]
-        return _Type(arrow=pa.map_(*fields), read=_items(_pair(key.read, value.read)))
-    item = _type(items, named, space)
+        return _Type(arrow=pa.map_(*fields), read=items(pair(key.read, value.read)))
+    item = _type(node["items"], named, space)
     field = _field(node, item, "element-id", "element")
-    return _Type(arrow=pa.list_(field), read=_items(item.read))
-
-
-def _items(item: Read) -> Read:
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        values: list[Any] = []
-        while True:
-            count, at = item_count(data, at)
-            if count == 0:
-                return values, at
-            if count > len(data) - at:
-                raise IndexError(f"{count} items do not fit the block")
-            for _ in range(count):
-                value, at = item(data, at)
-                values.append(value)
-
-    return read
-
-
-def _pair(key: Read, value: Read) -> Read:
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        first, at = key(data, at)
-        second, at = value(data, at)
-        return (first, second), at
-
-    return read
+    return _Type(arrow=pa.list_(field), read=items(item.read))
 
 
 def _primitive(kind: str, node: Mapping[str, Any]) -> _Type:
     logical = node.get("logicalType")
     match kind:
         case "boolean":
-            return _Type(arrow=pa.bool_(), read=_boolean)
+            return _Type(arrow=pa.bool_(), read=value_readers.flag)
         case "int":
             return _Type(arrow=pa.date32() if logical == "date" else pa.int32(), read=number)
         case "long":
@@ -219,47 +186,20 @@ def _primitive(kind: str, node: Mapping[str, Any]) -> _Type:
             is_zoned = str(logical).startswith("timestamp") and node.get("adjust-to-utc", True)
             return _Type(arrow=pa.timestamp(arrow.unit, "UTC") if is_zoned else arrow, read=number)
         case "float":
-            return _Type(arrow=pa.float32(), read=_packed("<f"))
+            return _Type(arrow=pa.float32(), read=packed("<f"))
         case "double":
-            return _Type(arrow=pa.float64(), read=_packed("<d"))
+            return _Type(arrow=pa.float64(), read=packed("<d"))
         case "string":
-            return _Type(arrow=pa.string(), read=_text)
+            return _Type(arrow=pa.string(), read=text)
         case "bytes" | "fixed":
             size = int(node["size"]) if kind == "fixed" else None
-            read = sized_bytes if size is None else _fixed(size)
+            read = sized_bytes if size is None else value_readers.fixed(size)
             if logical == "decimal":
                 scale = int(node.get("scale", 0))
                 arrow = pa.decimal128(int(node["precision"]), scale)
                 return _Type(arrow=arrow, read=_decimal(read, scale))
             return _Type(arrow=pa.binary() if size is None else pa.binary(size), read=read)
     raise Unsupported(f"values of Avro type {kind!r} cannot be a column", feature=f"avro {kind}")
-
-
-def _boolean(data: bytes, at: int) -> tuple[Any, int]:
-    return data[at] == 1, at + 1
-
-
-def _text(data: bytes, at: int) -> tuple[Any, int]:
-    value, at = sized_bytes(data, at)
-    return value.decode(), at
-
-
-def _packed(layout: str) -> Read:
-    packed = struct.Struct(layout)
-
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        return packed.unpack_from(data, at)[0], at + packed.size
-
-    return read
-
-
-def _fixed(size: int) -> Read:
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        if at + size > len(data):
-            raise IndexError(f"{size} bytes do not fit the block")
-        return data[at : at + size], at + size
-
-    return read
 
 
 def _decimal(raw: Read, scale: int) -> Read:

@@ -194,8 +194,8 @@ def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if type_.is_number:
-        known = values.fill_null(0) if values.null_count else values
-        return numbers(np.asarray(known.cast(pa.int64()), dtype=np.int64))
+        filled = values.fill_null(0) if values.null_count else values
+        return numbers(np.asarray(filled.cast(pa.int64()), dtype=np.int64))
     if type_.is_text:
         encoded = values.cast(pa.binary())
         encoded = encoded.fill_null(b"") if encoded.null_count else encoded
@@ -259,9 +259,9 @@ def numbers(values: Longs) -> pa.Array:
     if largest < 0x80:
         return _binary(np.arange(len(zigzag) + 1), zigzag.astype(np.uint8))
     if int(zigzag.min()) == largest:  # counts mostly are the same in every record
-        one = _number(int(values[0]))
-        repeated = np.frombuffer(one * len(zigzag), dtype=np.uint8)
-        return _binary(np.arange(len(zigzag) + 1) * len(one), repeated)
+        encoded = _number(int(values[0]))
+        repeated = np.frombuffer(encoded * len(zigzag), dtype=np.uint8)
+        return _binary(np.arange(len(zigzag) + 1) * len(encoded), repeated)
     length = np.ones(len(zigzag), dtype=np.int64)
     for shift in range(7, 70, 7):
         length += (zigzag >> np.uint64(shift)) > 0 if shift < 64 else np.int64(0)

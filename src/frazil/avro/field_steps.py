@@ -165,7 +165,7 @@ class Items(FieldStep):
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
         after = position.copy()
         active = np.arange(len(position))
-        seen = np.zeros(len(position), dtype=np.int64)
+        items_read = np.zeros(len(position), dtype=np.int64)
         while active.size:
             count, start = walker.varint(after[active])
             sized = np.flatnonzero(count < 0)
@@ -182,8 +182,8 @@ class Items(FieldStep):
                 active, count = active[going], count[going]
             if active.size:
                 at = after[active]
-                after[active] = self.run(walker, rows[active], at, count, seen[active])
-                seen[active] += count
+                after[active] = self.run(walker, rows[active], at, count, items_read[active])
+                items_read[active] += count
         return after
 
     @abstractmethod

@@ -152,16 +152,16 @@ def _leading(step: FieldStep) -> list[FieldStep]:
     if not isinstance(step, Record):
         return []
     steps: list[FieldStep] = []
-    for one in step.fields:
-        if isinstance(one, Record):
-            inner = _leading(one)
+    for field in step.fields:
+        if isinstance(field, Record):
+            inner = _leading(field)
             steps.extend(inner)
-            if len(inner) < len(one.fields):
+            if len(inner) < len(field.fields):
                 break
-        elif isinstance(one, Items) or _holds_items(one):
+        elif isinstance(field, Items) or _holds_items(field):
             break
         else:
-            steps.append(one)
+            steps.append(field)
     return steps
 
 
@@ -192,12 +192,12 @@ def _chain(blocks: Blocks, guesses: Longs, ends: Longs) -> Longs | None:
         blocks.counts.tolist(),
         strict=True,
     ):
-        here = start
+        position = start
         for _ in range(count):
-            if not 0 <= here < len(following):
+            if not 0 <= position < len(following):
                 return None
-            keep.append(here)
-            here = following[here]
+            keep.append(position)
+            position = following[position]
         if ends[keep[-1]] != block_end:
             return None
     chosen = np.array(keep, dtype=np.int64)

@@ -68,7 +68,7 @@ def copy_catalog(
     heads = {name: source.load(name) for name in names}
     for name, head in heads.items():
         _check_reachable(name, head, target)
-    known = [name for name, head in heads.items() if _is_there(target, name, head)]
+    copied_names = [name for name, head in heads.items() if _is_there(target, name, head)]
     namespaces = [
         namespace
         for namespace in all_namespaces(source)
@@ -76,7 +76,7 @@ def copy_catalog(
     ]
     for namespace in namespaces:
         _copy_namespace(source, target, namespace)
-    copied = [name for name in names if name not in known]
+    copied = [name for name in names if name not in copied_names]
     for name in copied:
         _copy_table(heads[name], target)
     views = [] if chosen is not None else _copy_views(source, target, namespaces)
@@ -89,7 +89,7 @@ def copy_catalog(
         namespaces=tuple(".".join(namespace) for namespace in namespaces),
         tables=tuple(map(str, copied)),
         views=tuple(map(str, views)),
-        known=tuple(map(str, known)),
+        known=tuple(map(str, copied_names)),
         is_source_dropped=drop_source,
     )
 
@@ -155,14 +155,16 @@ def _take_over(target: CatalogBackend, left: Purged, copied: TableHead) -> None:
     head = target.load(left.identifier)
     if isinstance(head, JsonHead) or left.metadata == copied.state.metadata:
         return
-    held = {int(snapshot.snapshot_id) for snapshot in head.snapshots()}
-    kept = {int(snapshot.snapshot_id) for snapshot in left.history.snapshots}
+    stored_ids = {int(snapshot.snapshot_id) for snapshot in head.snapshots()}
+    left_ids = {int(snapshot.snapshot_id) for snapshot in left.history.snapshots}
     draft = Draft(
         metadata=left.metadata,
         added_snapshots=tuple(
-            snapshot for snapshot in left.history.snapshots if int(snapshot.snapshot_id) not in held
+            snapshot
+            for snapshot in left.history.snapshots
+            if int(snapshot.snapshot_id) not in stored_ids
         ),
-        removed_snapshot_ids=tuple(sorted(held - kept)),
+        removed_snapshot_ids=tuple(sorted(stored_ids - left_ids)),
     )
     if not isinstance(head.swap(head.load(), draft), Landed):
         raise CommitConflict(

@@ -5,8 +5,8 @@ versions, when the schema, partitioning or sort order changes, and on demand. It
 tools and `recover`. Knows nothing of databases.
 
 A file names every snapshot. So that files do not grow with the square of the history, the default
-is 100 versions or a quarter of the history, whichever is more: all files together are at most five
-times the newest one. `recover` reads what is missing from the roots.
+is 100 versions or half of the history, whichever is more: all files together are twice as
+large as the newest one. `recover` reads what is missing from the roots.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.properties.registry import (
 from frazil.storage import Storage
 from frazil.value_classes import replace
 
-_HISTORY_SHARE = 4
+_HISTORY_SHARE = 2
 
 
 def json_every(metadata: TableMetadata) -> int:
@@ -77,8 +77,8 @@ def metadata_folder(metadata: TableMetadata) -> str:
 
 def render(metadata: TableMetadata, history: History, *, version: int, storage: Storage) -> str:
     """Write the JSON of one version under a new name; returns its location."""
-    kept = history.metadata_log[-previous_max(metadata) :]
-    data = metadata_json.dumps(metadata, replace(history, metadata_log=kept))
+    metadata_log = history.metadata_log[-previous_max(metadata) :]
+    data = metadata_json.dumps(metadata, replace(history, metadata_log=metadata_log))
     path = f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}.metadata.json"
     storage.write_new(path, data)
     return path

@@ -56,10 +56,10 @@ class JsonHead(ReadOnly):
     def load(self) -> State:
         current = self._locate()
         if current != self._state.metadata_location:
-            known = self._state
+            state = self._state
             self._read(current)
-            if self._state.metadata.table_uuid != known.metadata.table_uuid:
-                self._state = known
+            if self._state.metadata.table_uuid != state.metadata.table_uuid:
+                self._state = state
                 raise gone(self.identifier, lambda _: True)
         return self._state
 
@@ -106,8 +106,8 @@ class JsonHead(ReadOnly):
     def neighbourhood(self) -> OtherTables:
         neighbours = getattr(self.catalog, "neighbourhood", None)
         others = OtherTables() if neighbours is None else neighbours()
-        mine = str(self.identifier)
-        return replace(others, tables=tuple(table for table in others.tables if table.name != mine))
+        name = str(self.identifier)
+        return replace(others, tables=tuple(table for table in others.tables if table.name != name))
 
     def _read(self, path: str) -> None:
         metadata, history = export.read(path, storage=self._storage(path))
@@ -122,11 +122,13 @@ class JsonHead(ReadOnly):
         version = metadata.format_version
         derived = metadata.upgraded(now_ms=metadata.last_updated_ms)
         metadata = replace(derived, format_version=version)
-        named = {ref.snapshot_id for ref in metadata.refs.values()}
+        snapshot_ids = {ref.snapshot_id for ref in metadata.refs.values()}
         self._history = history
         self._state = State(
             version=0,
             metadata=metadata,
-            snapshots={s.snapshot_id: s for s in history.snapshots if s.snapshot_id in named},
+            snapshots={
+                s.snapshot_id: s for s in history.snapshots if s.snapshot_id in snapshot_ids
+            },
             metadata_location=path,
         )

@@ -107,8 +107,11 @@ class OtherTables:
         orphans there would take its files."""
         folder = Places().folder(place)
         for table in self.tables:
-            folders = [Places().folder(own) for own in table.folders]
-            if any(folder.startswith(own) or own.startswith(folder) for own in folders):
+            folders = [Places().folder(table_folder) for table_folder in table.folders]
+            if any(
+                folder.startswith(table_folder) or table_folder.startswith(folder)
+                for table_folder in folders
+            ):
                 return table.name
         return None
 
@@ -173,8 +176,8 @@ class Ownership:
         self._readers = [
             (self._places.folder(folder), other) for other in tables for folder in other.added
         ]
-        whole, database = others.warehouse, others.database
-        self._warehouse = None if whole is None else self._places.folder(whole)
+        warehouse, database = others.warehouse, others.database
+        self._warehouse = None if warehouse is None else self._places.folder(warehouse)
         self._database = None if database is None else self._places.file(database)
 
     @staticmethod
@@ -215,15 +218,15 @@ class Ownership:
     def sharers(self, path: str) -> tuple[TablePlace, ...]:
         """Other tables that may hold a file in the same folder."""
         file = self._places.file(path)
-        mine = self._closest(file)
+        owner_folder = self._closest(file)
         sharers: dict[str, TablePlace] = {}
         for its, is_location, other in self._others:
-            if mine is None or not file.startswith(its):
+            if owner_folder is None or not file.startswith(its):
                 continue
-            if not self._is_below(mine, its, is_location):
+            if not self._is_below(owner_folder, its, is_location):
                 sharers[other.location] = other
         for its, other in self._readers:
-            if mine is not None and file.startswith(its):
+            if owner_folder is not None and file.startswith(its):
                 sharers[other.location] = other
         return tuple(sharers.values())
 
@@ -232,9 +235,9 @@ class Ownership:
         they lie in a folder of it, and in none of this table's that is as close."""
         for path in paths:
             file = self._places.file(path)
-            mine = self._closest(file) or ""
+            owner_folder = self._closest(file) or ""
             for its, _, other in self._others:
-                if other.name != _SOURCE and file.startswith(its) and len(its) > len(mine):
+                if other.name != _SOURCE and file.startswith(its) and len(its) > len(owner_folder):
                     raise InvalidInput(
                         f"{path}: is a file of table {other.name}, which deletes it when its own "
                         "snapshots need it no more. Clone that table, append its rows, or copy "
@@ -266,8 +269,8 @@ class Ownership:
     def owns_unknown(self, path: str) -> bool:
         """Whether a file that nothing names may be deleted: no other table may hold it."""
         file = self._places.file(path)
-        mine = self._closest(file)
-        if mine is None or self._holds_catalog(mine):
+        owner_folder = self._closest(file)
+        if owner_folder is None or self._holds_catalog(owner_folder):
             return False
         return self._is_mine(file) and not self.sharers(path)
 
@@ -303,11 +306,13 @@ class Ownership:
         )
 
     def _is_mine(self, file: str) -> bool:
-        mine = self._closest(file)
+        owner_folder = self._closest(file)
         # A database has side files: catalog.db-wal, catalog.db-shm.
-        if mine is None or (self._database is not None and file.startswith(self._database)):
+        if owner_folder is None or (self._database is not None and file.startswith(self._database)):
             return False
-        return not any(file.startswith(its) and len(its) > len(mine) for its, _, _ in self._others)
+        return not any(
+            file.startswith(its) and len(its) > len(owner_folder) for its, _, _ in self._others
+        )
 
     def _is_below(self, mine: str, its: str, is_location: bool) -> bool:
         """Whether a folder of this table is set apart though it lies in another table's location:
@@ -316,8 +321,8 @@ class Ownership:
         return is_location and inside and mine.startswith(self._location)
 
     def _holds_catalog(self, folder: str) -> bool:
-        kept = (self._warehouse, self._database)
-        return any(place is not None and place.startswith(folder) for place in kept)
+        places = (self._warehouse, self._database)
+        return any(place is not None and place.startswith(folder) for place in places)
 
     def _is_alone(self, folder: str) -> bool:
         if self._holds_catalog(folder):
@@ -340,5 +345,5 @@ def _plain(path: str) -> str:
     if is_local(path):
         return "/" + local_path(path).lstrip("/")
     scheme, mark, rest = path.partition("://")
-    known = {"s3a": "s3", "s3n": "s3"}
-    return f"{known.get(scheme.lower(), scheme.lower())}{mark}{rest}"
+    schemes = {"s3a": "s3", "s3n": "s3"}
+    return f"{schemes.get(scheme.lower(), scheme.lower())}{mark}{rest}"

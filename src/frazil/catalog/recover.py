@@ -161,9 +161,9 @@ def _root(path: str, story: _Story, storage: Storage) -> _Root | None:
         story.doubt(f"{path}: does not record which snapshot it belongs to; ignored")
         return None
     snapshot = metadata_json.load_snapshot(record, path=path)
-    stated = snapshot.root_manifest
-    if stated is None or resolve(metadata.location, stated) != path:
-        story.doubt(f"{path}: gives its location as {stated}; left out")
+    root = snapshot.root_manifest
+    if root is None or resolve(metadata.location, root) != path:
+        story.doubt(f"{path}: gives its location as {root}; left out")
         return None
     return _Root(path=path, snapshot=snapshot, branch=footer.get(BRANCH_KEY))
 
@@ -248,24 +248,24 @@ def _after(story: _Story, root: _Root, branch: str | None) -> TableMetadata:
 def _forget_expired(story: _Story, storage: Storage) -> None:
     """Leave out snapshots of the JSON that have no root any more: they expired after it."""
     before, history = story.metadata, story.history
-    gone = {
+    expired_ids = {
         snapshot.snapshot_id
         for snapshot in history.snapshots
         if not _has_root(snapshot, before, storage)
     }
     current = before.current_snapshot_id
-    if current in gone:
+    if current in expired_ids:
         story.doubt(f"snapshot {current}, which main points at, has no root: its rows are lost")
-        gone.discard(current)
-    if not gone:
+        expired_ids.discard(current)
+    if not expired_ids:
         return
-    names = sorted(name for name, ref in before.refs.items() if ref.snapshot_id in gone)
+    names = sorted(name for name, ref in before.refs.items() if ref.snapshot_id in expired_ids)
     if names:
         story.notes.append(f"left out, what they name has expired: {', '.join(names)}")
-    kept = {name: ref for name, ref in before.refs.items() if name not in names}
-    story.metadata = replace(before, refs=kept)
-    story.history = history.advanced(before, story.metadata, removed=gone)
-    story.notes.append(f"{counted(len(gone), 'snapshot')} of the JSON expired after it")
+    refs = {name: ref for name, ref in before.refs.items() if name not in names}
+    story.metadata = replace(before, refs=refs)
+    story.history = history.advanced(before, story.metadata, removed=expired_ids)
+    story.notes.append(f"{counted(len(expired_ids), 'snapshot')} of the JSON expired after it")
 
 
 def _has_root(snapshot: Snapshot, metadata: TableMetadata, storage: Storage) -> bool:
@@ -282,15 +282,15 @@ def _check_names(story: _Story, roots: list[_Root]) -> None:
     parents = {
         snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in story.history.snapshots
     }
-    named: set[int] = set()
+    snapshot_ids: set[int] = set()
     for ref in story.metadata.refs.values():
         at: int | None = ref.snapshot_id
-        while at is not None and at not in named:
-            named.add(at)
+        while at is not None and at not in snapshot_ids:
+            snapshot_ids.add(at)
             at = parents.get(SnapshotId(at))
     lost = [root for root in roots if root.snapshot.snapshot_id in parents]
     for root in lost:
-        if root.snapshot.snapshot_id not in named:
+        if root.snapshot.snapshot_id not in snapshot_ids:
             story.doubt(
                 f"{root.path}: no branch leads to its snapshot, {root.snapshot.snapshot_id}; a tag "
                 "or branch made after the JSON may have kept it, or its commit lost a race"

@@ -42,8 +42,8 @@ class _Commands(TyperGroup):
                 if name.startswith(args[0])
             ]
             if near:
-                meant = " or ".join(repr(name) for name in sorted(near, key=len))
-                error.message = f"No such command {args[0]!r}. Did you mean {meant}?"
+                suggestions = " or ".join(repr(name) for name in sorted(near, key=len))
+                error.message = f"No such command {args[0]!r}. Did you mean {suggestions}?"
             raise
 
 

@@ -45,11 +45,11 @@ PANELS: Final = {
 def load(arguments: Sequence[str] = ()) -> None:
     """Register the commands that the arguments may mean: making one takes a millisecond."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
-    meant = {group_of[word] for word in arguments if word in group_of}
+    groups = {group_of[word] for word in arguments if word in group_of}
     if not arguments or not (arguments[0].startswith("-") or arguments[0] in group_of):
-        meant.clear()  # help, or a word that is answered with the nearest of all commands
+        groups.clear()  # help, or a word that is answered with the nearest of all commands
     for group in GROUPS:
-        if not meant or group in meant:
+        if not groups or group in groups:
             import_module(f"frazil.cli.{group}")
     panels = {name: panel for panel, names in PANELS.items() for name in names}
     for command in app.registered_commands:

@@ -36,14 +36,19 @@ Offer = tuple[str, str]
 
 def answer(environment: Mapping[str, str]) -> int | None:
     """Print what a shell asks for; None if it does not ask, or in a way that is not known."""
-    asked = environment.get(VARIABLE, "")
-    if asked not in _SHELLS:
+    instruction = environment.get(VARIABLE, "")
+    if instruction not in _SHELLS:
         return None
-    words, begun = _words(asked, environment)
+    words, begun = _words(instruction, environment)
     matching = [offer for offer in offers(words, begun) if offer[0].startswith(begun)]
-    if asked == "complete_fish" and environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
+    if (
+        instruction == "complete_fish"
+        and environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args"
+    ):
         return 0 if matching else 1
-    lines = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}[asked](matching)
+    lines = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}[instruction](
+        matching
+    )
     sys.stdout.write(lines + "\n")
     return 0
 
@@ -162,8 +167,8 @@ def _zsh(matching: Sequence[Offer]) -> str:
 
 
 def _zsh_word(text: str) -> str:
-    kept = text.replace("\\", "").replace('"', "").replace("'", "’")
-    return kept.replace("$", "\\$").replace("`", "").replace(":", "\\\\:")
+    word = text.replace("\\", "").replace('"', "").replace("'", "’")
+    return word.replace("$", "\\$").replace("`", "").replace(":", "\\\\:")
 
 
 def _fish(matching: Sequence[Offer]) -> str:

@@ -38,9 +38,9 @@ def local_spark(name: str, **conf: str) -> Iterator[SparkSession]:
 
     # Workers find the package where this process found it.
     source = str(Path(__file__).resolve().parents[2])
-    known = os.environ.get("PYTHONPATH", "")
-    if source not in known.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (source, known) if part)
+    python_path = os.environ.get("PYTHONPATH", "")
+    if source not in python_path.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (source, python_path) if part)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(name).master(os.environ.get("SPARK_MASTER", "local[*]"))

@@ -11,13 +11,14 @@ import typer
 from frazil.cli.command_line import CatalogOption, JsonOption, app, open_catalog
 from frazil.cli.terminal import output
 from frazil.cli.terminal.formats import (
+    MAX_ROWS,
     Format,
     FormatOption,
+    Shown,
     print_first,
     print_rows,
     write_file,
 )
-from frazil.cli.terminal.shown import MAX_ROWS, Shown
 from frazil.errors import InvalidInput
 from frazil.text_format import counted
 
@@ -68,12 +69,12 @@ def sql(
     if text is not None and file is not None:
         raise InvalidInput("give either SQL or --file, not both")
     session = open_catalog(catalog).session(threads=threads, memory_limit=memory_limit)
-    shown = Shown(format=format, max_rows=limit)
+    settings = Shown(format=format, max_rows=limit)
     try:
         if text is None and file is None and to is None and sys.stdin.isatty():
             from frazil.cli.terminal.sql_shell import Shell
 
-            Shell(session, lambda result: print_result(result, shown), shown).loop()
+            Shell(session, lambda result: print_result(result, settings), settings).loop()
             return
         if file is not None:
             text = _read(file)
@@ -83,7 +84,7 @@ def sql(
             _write(session, text, to, as_json=as_json)
             return
         for result in session.results(text):
-            print_result(result, shown, as_json=as_json)
+            print_result(result, settings, as_json=as_json)
     finally:
         session.close()
 

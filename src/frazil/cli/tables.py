@@ -23,8 +23,7 @@ from frazil.errors import InvalidInput, NotFound
 from frazil.text_format import counted, did_you_mean
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
-
+    from frazil.iceberg.schema import Schema
     from frazil.table import Table
 
 
@@ -76,8 +75,8 @@ def _rows(table: Table) -> int:
     """How many rows a table has: by its summary if possible, else counted."""
     from frazil.format.metadata.summary_totals import live_rows
 
-    stated = live_rows(table.current_snapshot())
-    return table.scan().count() if stated is None else stated
+    rows = live_rows(table.current_snapshot())
+    return table.scan().count() if rows is None else rows
 
 
 @app.command()
@@ -142,10 +141,9 @@ def create(
 
 
 def _schema(columns: list[str]) -> Schema:
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import NestedField
-
     from frazil.filter.text.type_text import parse_type
+    from frazil.iceberg.schema import Schema
+    from frazil.iceberg.types import NestedField
 
     fields = []
     for index, column in enumerate(columns, start=1):
@@ -225,10 +223,11 @@ def _description(table: Table) -> dict[str, Any]:
         "location": table.location,
         "format-version": table.metadata.format_version,
         "revisions": reader.revisions(reader.tree(snapshot, keys=())),
-        "partitioning": [f"{f.name}: {f.transform}" for f in table.spec.fields] or "none",
-        "sort-order": [str(f) for f in table.sort_order.fields] or "none",
+        "partitioning": [f"{f.name}: {f.transform}" for f in table.metadata.spec().fields]
+        or "none",
+        "sort-order": [str(f) for f in table.metadata.sort_order().fields] or "none",
         "rows": _rows(table),
-        "columns": _columns(table.schema),
+        "columns": _columns(table.metadata.schema()),
         "snapshot": {}
         if snapshot is None
         else {
@@ -266,7 +265,7 @@ def schema(
 
     Example: `frazil schema shop.orders`
     """
-    output.emit_rows(_columns(open_table(table, catalog).schema), as_json=as_json)
+    output.emit_rows(_columns(open_table(table, catalog).metadata.schema()), as_json=as_json)
 
 
 @app.command()
@@ -284,12 +283,14 @@ def drop(
     opened = open_catalog(catalog)
     loaded = opened.load_table(table)
     rows, files = loaded.scan().count(), loaded.scan().plan().table.num_rows
-    held = f"{counted(rows, 'row')}, {counted(files, 'data file')}"
-    question = f"Drop {table} ({held}){' and delete its files' if purge else ''}?"
+    contents = f"{counted(rows, 'row')}, {counted(files, 'data file')}"
+    question = f"Drop {table} ({contents}){' and delete its files' if purge else ''}?"
     confirm(question, yes=yes, otherwise=f"Not dropped: {table}")
     purged = opened.drop_table(table, purge=purge)
     text = (
-        f"dropped {table} ({held}); its files are kept" if purged is None else f"{purged} ({held})"
+        f"dropped {table} ({contents}); its files are kept"
+        if purged is None
+        else f"{purged} ({contents})"
     )
     document = {"dropped": table, "purged": purge, "rows": rows, "data-files": files}
     document |= {} if purged is None else purged.to_dict()

@@ -50,22 +50,22 @@ def settings_for(
     catalog: str | None,
 ) -> CatalogSettings:
     """The settings a command runs with."""
-    named = catalog or os.environ.get("FRAZIL_CATALOG")
-    if named is not None:
-        known = _from_pyiceberg(named)
-        if known is not None:
-            return known
+    name = catalog or os.environ.get("FRAZIL_CATALOG")
+    if name is not None:
+        settings = _from_pyiceberg(name)
+        if settings is not None:
+            return settings
         source = "--catalog" if catalog else "FRAZIL_CATALOG"
         return CatalogSettings(
-            uri=named, warehouse=os.environ.get("FRAZIL_WAREHOUSE"), source=source
+            uri=name, warehouse=os.environ.get("FRAZIL_WAREHOUSE"), source=source
         )
     return _from_places()
 
 
 def quick_settings(catalog: str | None) -> CatalogSettings:
     """As `settings_for`, without asking PyIceberg's configuration, which takes long to load."""
-    named = catalog or os.environ.get("FRAZIL_CATALOG")
-    return CatalogSettings(uri=named) if named is not None else _from_places()
+    name = catalog or os.environ.get("FRAZIL_CATALOG")
+    return CatalogSettings(uri=name) if name is not None else _from_places()
 
 
 def _from_places() -> CatalogSettings:
@@ -83,8 +83,8 @@ def _from_file(path: Path) -> CatalogSettings:
     section = content.get("catalog", {})
     if not isinstance(section, dict) or "uri" not in section:
         raise InvalidInput(f"{path}: expected a section [catalog] with a uri")
-    own = ("uri", "warehouse", "name")
-    rest = {key: str(value) for key, value in _flat(section) if key not in own}
+    keys = ("uri", "warehouse", "name")
+    rest = {key: str(value) for key, value in _flat(section) if key not in keys}
     return CatalogSettings(
         uri=str(section["uri"]),
         warehouse=section.get("warehouse"),

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyiceberg.expressions import BooleanExpression
 
 from frazil.commit.column_edits import ColumnEdit
 from frazil.commit.updates import MetadataUpdate
@@ -17,6 +16,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import named_files
 from frazil.format.metadata.metadata import MAIN
 from frazil.format.vectors.puffin import StoredVector
+from frazil.iceberg.expressions import BooleanExpression
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
@@ -129,8 +129,9 @@ class Change:
     it is; `starts_empty` begins a branch without a parent. `rewrite_leaves` names leaves to
     rewrite, `rewrite_elsewhere` does that work in other processes; entries of old data manifests
     among them take over the vectors of `carried_deletes`. `rows_updated` is how many added rows
-    replace an old one, `rows_in_place` how many rows have new values by `columns`. `shares_files`
-    means that added files may be another table's, which keeps them for this one.
+    replace an old one, `rows_in_place` how many rows have new values by `columns`, `rows_removed`
+    how many leave for good, where one edit of rows knows it. `shares_files` means that added files
+    may be another table's, which keeps them for this one.
     """
 
     added: EntryBatch | None = None
@@ -148,6 +149,7 @@ class Change:
     carried_deletes: CarriedDeletes | None = None
     rows_updated: int = 0
     rows_in_place: int = 0
+    rows_removed: int | None = None
     shares_files: bool = False
     summary: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int | None = None

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.errors import Conflict
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import ColumnFile, column_files_of, with_column_files
@@ -50,8 +52,9 @@ def with_columns_edited(entries: EntryBatch, edits: Sequence[Sequence[ColumnEdit
     for row, own in enumerate(edits):
         numbers[row] = None if own else numbers[row]
         orders[row] = None if any(orders[row] in edit.unsorts for edit in own) else orders[row]
-    entries = entries.with_column("tracking.sequence_number", pa.array(numbers, pa.int64()))
-    return entries.with_column("sort_order_id", pa.array(orders, pa.int32()))
+    sequence_numbers = arrow_values.array(numbers, pa.int64())
+    entries = entries.with_column("tracking.sequence_number", sequence_numbers)
+    return entries.with_column("sort_order_id", arrow_values.array(orders, pa.int32()))
 
 
 def _files(held: Iterable[ColumnFile], edits: Iterable[ColumnEdit]) -> list[ColumnFile]:
@@ -100,11 +103,11 @@ def _restated(
     places = np.arange(entries.num_rows)
     at = entries.num_rows
     for kind, rows in by_type.items():
-        values = pa.array([last[row].stats.get(key) for row in rows], kind)
+        values = arrow_values.array([last[row].stats.get(key) for row in rows], kind)
         parts.append(EntryBatch.of({key: values}, len(rows)))
         places[rows] = at + np.arange(len(rows))
         at += len(rows)
-    return EntryBatch.concat(parts).column(key).take(pa.array(places))
+    return pc.take(EntryBatch.concat(parts).column(key), arrow_values.array(places))
 
 
 def moved_meanwhile(entries: EntryBatch, edits: Sequence[Sequence[ColumnEdit]]) -> list[Conflict]:

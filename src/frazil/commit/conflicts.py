@@ -24,9 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.transforms import VoidTransform
 
 from frazil import arrow_compute as pc
 from frazil.commit.change import Change, Isolation, Searched
@@ -40,6 +37,9 @@ from frazil.format.entries.fields import (
     ContentType,
     split_stats_key,
 )
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.transforms import VoidTransform
 from frazil.tree.changes import TreeChanges
 
 

@@ -77,6 +77,7 @@ def fold(
         is_rewrite=first.is_rewrite and second.is_rewrite,
         rows_updated=first.rows_updated + second.rows_updated,
         rows_in_place=first.rows_in_place + second.rows_in_place,
+        rows_removed=None,
         summary={**first.summary, **second.summary},
     )
 

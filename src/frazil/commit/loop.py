@@ -31,7 +31,7 @@ from frazil.properties.registry import (
     RETRY_TOTAL_TIMEOUT_MS,
 )
 from frazil.storage import Storage
-from frazil.storage.deletion import delete_reporting
+from frazil.storage.base import delete_reporting
 from frazil.value_classes import dataclass, replace
 
 log = logging.getLogger("frazil.commit")

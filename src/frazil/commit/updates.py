@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-
 from frazil.errors import CommitConflict, Conflict, InvalidInput
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata.metadata import SnapshotRef, TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
 from frazil.properties.registry import check_values
 from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
-
     from frazil.format.expressions import Declaration
+    from frazil.iceberg.sorting import SortOrder
 
 
 class MetadataUpdate(Protocol):

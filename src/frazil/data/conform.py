@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.data import reshape
@@ -27,7 +25,9 @@ from frazil.data.schema import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.values.types import scalar
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 from frazil.value_classes import dataclass
 
 MAX_BATCH_ROWS = 1 << 17
@@ -138,14 +138,14 @@ def _match(
 ) -> tuple[tuple[int | None, Plan], ...]:
     fields = tuple(fields)
     names = [field.name for field in incoming]
-    known = {field.name for field in fields}
+    column_names = {field.name for field in fields}
     counts = Counter(names)
     first = {name: index for index, name in reversed(list(enumerate(names)))}
     for name, count in counts.items():
         if count > 1:
             reason = f"{count} columns of this name"
             problems.append(Misfit(column=f"{prefix}{name}", actual=reason, expected="one"))
-        if name not in known:
+        if name not in column_names:
             reason = f"an extra column ({incoming[first[name]].type})"
             expected = "only columns of the table: " + ", ".join(field.name for field in fields)
             column = f"{prefix}{name}"

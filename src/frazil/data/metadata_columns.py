@@ -15,9 +15,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
 from frazil import arrow_compute as pc
 from frazil.data.slices import DataFileSlice
@@ -25,6 +22,10 @@ from frazil.errors import InvalidInput
 from frazil.format.entries import stats
 from frazil.format.entries.fields import FILE_PATH
 from frazil.format.vectors.puffin import POSITION_FIELD_ID
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IntegerType, LongType, NestedField, StringType, StructType
+from frazil.value_classes import replace
 
 FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
 POS: Final = NestedField(
@@ -80,10 +81,10 @@ def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedFi
 def with_columns(schema: Schema, extra: Iterable[NestedField]) -> Schema:
     """The schema with metadata columns after its own."""
     added = tuple(extra)
-    taken = {field.name for field in schema.fields} & {field.name for field in added}
-    if taken:
+    clashes = {field.name for field in schema.fields} & {field.name for field in added}
+    if clashes:
         raise InvalidInput(
-            f"The table has columns named {', '.join(sorted(taken))}; those names are reserved "
+            f"The table has columns named {', '.join(sorted(clashes))}; those names are reserved "
             "for metadata columns. Rename them to read both."
         )
     return Schema(*schema.fields, *added)
@@ -101,8 +102,8 @@ def covering(projected: Schema, table: Schema, needed: Collection[int]) -> Schem
     for field in (*table.fields, *METADATA_COLUMNS.values()):
         if missing & _all_ids((field,)):
             extra.setdefault(field.field_id, field)
-    kept = [extra.pop(field.field_id, field) for field in projected.fields]
-    return Schema(*kept, *extra.values())
+    fields = [extra.pop(field.field_id, field) for field in projected.fields]
+    return Schema(*fields, *extra.values())
 
 
 def _all_ids(fields: Iterable[NestedField]) -> set[int]:
@@ -128,8 +129,7 @@ def with_dropped(current: Schema, older: Iterable[Schema]) -> Schema:
                 continue
             name = field.name if field.name not in names else f"{field.name}#{field.field_id}"
             names.add(name)
-            changed = {"name": name, "required": False}
-            fields[field.field_id] = field.model_copy(update=changed)
+            fields[field.field_id] = replace(field, name=name, required=False)
     return Schema(*fields.values())
 
 

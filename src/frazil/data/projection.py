@@ -12,8 +12,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data import reshape
 from frazil.data.conform import fits
@@ -29,11 +27,13 @@ from frazil.data.schema import (
 )
 from frazil.errors import FormatError
 from frazil.format.values.types import scalar
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import MappedField, NameMapping
+    from frazil.iceberg.name_mapping import MappedField, NameMapping
 
 _ORC_ID_KEY: Final = b"iceberg.id"
 
@@ -79,7 +79,7 @@ def file_fields(arrow: pa.Schema, mapping: NameMapping | None = None) -> tuple[F
             "no column has a field id, and the table has no schema.name-mapping.default; "
             "set that property to say which column is which"
         )
-    return _mapped(fields, mapping.root)
+    return _mapped(fields, mapping.fields)
 
 
 @lru_cache(maxsize=128)
@@ -162,10 +162,10 @@ def _by_id(fields: tuple[FileField, ...]) -> dict[int | None, FileField]:
 
 
 def _mapped(fields: tuple[FileField, ...], mapping: Iterable[MappedField]) -> tuple[FileField, ...]:
-    known = {name: mapped for mapped in mapping for name in mapped.names}
+    mapped_by_name = {name: mapped for mapped in mapping for name in mapped.names}
     mapped = []
     for field in fields:
-        entry = known.get(field.name)
+        entry = mapped_by_name.get(field.name)
         children = _mapped(_standard_names(field), entry.fields if entry is not None else ())
         field_id = entry.field_id if entry is not None else None
         mapped.append(replace(field, field_id=field_id, children=children))

@@ -15,12 +15,14 @@ from itertools import count
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.values.types import arrow_type
-from frazil.format.values.variant_type import MARK, VariantType, is_marked
+from frazil.format.values.variant_type import MARK, is_marked
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema, freshly_numbered
+from frazil.iceberg.types import VariantType
+from frazil.value_classes import replace
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
 DOC_KEY: Final = b"doc"
@@ -50,18 +52,21 @@ def nested_arrow_type(iceberg_type: ice.IcebergType) -> pa.DataType:
 
 def stored_schema(schema: Schema | ice.StructType) -> Schema:
     """The schema without what data files never hold: columns of unknown type."""
-    kept = _without_unknown(schema.fields)
-    if isinstance(schema, Schema) and len(kept) == len(schema.fields):
+    fields = _without_unknown(schema.fields)
+    if isinstance(schema, Schema) and len(fields) == len(schema.fields):
         return schema
-    return Schema(*kept)
+    return Schema(*fields)
 
 
 def for_display(table: pa.Table, schema: Schema | ice.StructType) -> pa.Table:
     """Rows of this schema for people: UUID columns marked as UUIDs."""
-    fields = [_field(field, ids=False, uuids=True) for field in schema.fields]
-    if table.schema.equals(pa.schema(fields)):
-        return table
-    return table.cast(pa.schema(fields))
+    shown_schema = display_schema(schema)
+    return table if table.schema.equals(shown_schema) else table.cast(shown_schema)
+
+
+def display_schema(schema: Schema | ice.StructType) -> pa.Schema:
+    """What `for_display` gives."""
+    return pa.schema([_field(field, ids=False, uuids=True) for field in schema.fields])
 
 
 def iceberg_schema(arrow: pa.Schema) -> Schema:
@@ -75,7 +80,7 @@ def iceberg_schema(arrow: pa.Schema) -> Schema:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise InvalidInput(f"The Arrow schema does not make a table schema:{listed}")
     try:
-        return assign_fresh_schema_ids(Schema(*fields))
+        return freshly_numbered(Schema(*fields))
     except ValueError as error:  # names that differ only in where their dots come from
         raise InvalidInput(f"The Arrow schema does not make a table schema: {error}") from error
 
@@ -97,8 +102,8 @@ class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc]
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, data: bytes) -> WellKnownBinary:
-        said = json.loads(data)
-        return cls(said.get("crs", ""), on_globe="edges" in said)
+        metadata = json.loads(data)
+        return cls(metadata.get("crs", ""), on_globe="edges" in metadata)
 
 
 def _shape_type(kind: ice.GeometryType | ice.GeographyType) -> pa.DataType:
@@ -149,15 +154,15 @@ def _type(
 
 
 def _without_unknown(fields: Iterable[ice.NestedField]) -> list[ice.NestedField]:
-    kept = []
+    known_fields = []
     for field in fields:
         stored = _stored_type(field.field_type)
         if stored is None:
             continue
         if stored is not field.field_type:
-            field = field.model_copy(update={"field_type": stored})
-        kept.append(field)
-    return kept
+            field = replace(field, field_type=stored)
+        known_fields.append(field)
+    return known_fields
 
 
 def _stored_type(iceberg_type: ice.IcebergType) -> ice.IcebergType | None:
@@ -165,12 +170,12 @@ def _stored_type(iceberg_type: ice.IcebergType) -> ice.IcebergType | None:
         case ice.UnknownType():
             return None
         case ice.StructType():
-            kept = _without_unknown(iceberg_type.fields)
-            if len(kept) == len(iceberg_type.fields) and all(
-                a is b for a, b in zip(kept, iceberg_type.fields, strict=True)
+            fields = _without_unknown(iceberg_type.fields)
+            if len(fields) == len(iceberg_type.fields) and all(
+                a is b for a, b in zip(fields, iceberg_type.fields, strict=True)
             ):
                 return iceberg_type
-            return ice.StructType(*kept) if kept else None
+            return ice.StructType(*fields) if fields else None
         case ice.ListType() if _stored_type(iceberg_type.element_type) is None:
             return None
         case ice.MapType() if _stored_type(iceberg_type.value_type) is None:
@@ -182,16 +187,16 @@ def _fields_from_arrow(
     fields: Iterable[pa.Field], prefix: str, problems: list[str], numbers: count[int]
 ) -> list[ice.NestedField]:
     columns: list[ice.NestedField] = []
-    seen: set[str] = set()
+    names: set[str] = set()
     for field in fields:
         path = f"{prefix}{field.name}"
-        if field.name in seen:
+        if field.name in names:
             problems.append(f"column '{path}': the name occurs twice")
             continue
         if not field.name:
             problems.append(f"column {len(columns) + 1} of '{prefix}': the name is empty")
             continue
-        seen.add(field.name)
+        names.add(field.name)
         type_ = _field_type(field, path, problems, numbers)
         if type_ is None:
             continue
@@ -230,7 +235,9 @@ def _type_from_arrow(
         if element_type is None:
             return None
         return ice.ListType(
-            element_id=next(numbers), element=element_type, element_required=not element.nullable
+            element_id=next(numbers),
+            element_type=element_type,
+            element_required=not element.nullable,
         )
     if pa.types.is_map(arrow):
         key = _type_from_arrow(arrow.key_type, f"{path}.key", problems, numbers)

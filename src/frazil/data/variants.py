@@ -105,9 +105,9 @@ def _objects(typed: pa.Array, rest: list[_Bytes], names: Sequence[Names]) -> lis
     for row, is_object in enumerate(typed.is_valid().to_pylist()):
         if not is_object:
             continue
-        known = names[row]
+        row_names = names[row]
         parts = [
-            (_number(known, name), name, part)
+            (_number(row_names, name), name, part)
             for name, column in fields
             if (part := column[row]) is not None
         ]
@@ -117,9 +117,9 @@ def _objects(typed: pa.Array, rest: list[_Bytes], names: Sequence[Names]) -> lis
                 raise FormatError("a shredded object has a rest that is no object")
             shredded = {name for name, _ in fields}
             parts += [
-                (number, known[number], part)
+                (number, row_names[number], part)
                 for number, part in variant.object_fields(left)
-                if number < len(known) and known[number] not in shredded
+                if number < len(row_names) and row_names[number] not in shredded
             ]
         values[row] = variant.object_of(parts)
     return values
@@ -267,12 +267,12 @@ def python_value(value: Any, field: pa.Field) -> Any:
 
 def python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as dictionaries, with variants decoded."""
-    found: list[dict[str, Any]] = rows.to_pylist()
+    objects: list[dict[str, Any]] = rows.to_pylist()
     marked = [field for field in rows.schema if has_marked([field])]
-    for row in found:
+    for row in objects:
         for field in marked:
             row[field.name] = python_value(row[field.name], field)
-    return found
+    return objects
 
 
 __all__ = [

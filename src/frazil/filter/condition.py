@@ -10,9 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.schema import Schema
-
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction
 from frazil.filter.text.filter_text import parse
@@ -24,6 +21,8 @@ from frazil.filter.text.sql_text import (
     judged,
     with_params,
 )
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.schema import Schema
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from frazil.filter.frames.term_text import Written
     from frazil.filter.prune.expression_terms import Expressions
+    from frazil.iceberg.pyiceberg_values import AnyExpression
 
 _METADATA = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
@@ -51,7 +51,7 @@ class Condition:
 
 
 Matching: TypeAlias = (
-    "str | BooleanExpression | Condition | Expression | polars.Expr | pc.Expression"
+    "str | AnyExpression | Condition | Expression | polars.Expr | pc.Expression"
     " | pandas.api.typing.Expression"
 )
 Where: TypeAlias = "Matching | None"

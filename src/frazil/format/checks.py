@@ -18,10 +18,10 @@ from frazil.format import paths
 from frazil.properties.registry import FOLDERS, SERVE_LOCATION
 
 if TYPE_CHECKING:
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema
-    from pyiceberg.table.sorting import SortOrder
-    from pyiceberg.types import NestedField
+    from frazil.iceberg.partitioning import PartitionSpec
+    from frazil.iceberg.schema import Schema
+    from frazil.iceberg.sorting import SortOrder
+    from frazil.iceberg.types import NestedField
 
 CLIENT_FOLDER = "clients"
 """Where clients of a server write, below a table's location."""
@@ -119,8 +119,8 @@ def check_not_encrypted(
 def own_prefixes(location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """How names of files start that lie where a table itself writes: relative to its location."""
     folders = [properties.get(key) for key in PATH_PROPERTIES]
-    named = [paths.relativise(location, folder) for folder in folders if folder]
-    return ("data/", f"{CLIENT_FOLDER}/", *(f"{folder.rstrip('/')}/" for folder in named))
+    relative = [paths.relativise(location, folder) for folder in folders if folder]
+    return ("data/", f"{CLIENT_FOLDER}/", *(f"{folder.rstrip('/')}/" for folder in relative))
 
 
 def added_folders(properties: Mapping[str, Any]) -> tuple[str, ...]:
@@ -135,8 +135,8 @@ def added_folders(properties: Mapping[str, Any]) -> tuple[str, ...]:
 
 def with_added_folders(properties: Mapping[str, str], files: Iterable[str]) -> dict[str, str]:
     """The property to set when a table is given files by their addresses; empty when it has it."""
-    known = added_folders(properties)
-    folders = _outermost({*known, *(file.rpartition("/")[0] for file in files)})
+    noted_folders = added_folders(properties)
+    folders = _outermost({*noted_folders, *(file.rpartition("/")[0] for file in files)})
     while len(folders) > _MAX_FOLDERS:
         depth = max(folder.count("/") for folder in folders)
         if depth <= _MIN_DEPTH:
@@ -145,7 +145,7 @@ def with_added_folders(properties: Mapping[str, str], files: Iterable[str]) -> d
             folder.rpartition("/")[0] if folder.count("/") == depth else folder
             for folder in folders
         )
-    return {} if set(folders) == set(known) else {ADDED_FOLDERS: json.dumps(folders)}
+    return {} if set(folders) == set(noted_folders) else {ADDED_FOLDERS: json.dumps(folders)}
 
 
 def _outermost(folders: Iterable[str]) -> list[str]:
@@ -161,11 +161,11 @@ def client_location(location: str, properties: Mapping[str, str]) -> str:
     """What clients of a server see as a table's location. It holds what they write and nothing
     else: they delete what they find there and do not know of."""
     base = location.rstrip("/")
-    stated = properties.get(SERVE_LOCATION.key)
-    if not isinstance(stated, str) or not stated.strip("/"):
+    location_set = properties.get(SERVE_LOCATION.key)
+    if not isinstance(location_set, str) or not location_set.strip("/"):
         return f"{base}/{CLIENT_FOLDER}"
-    is_whole = stated.startswith("/") or paths.is_absolute(stated)
-    return stated.rstrip("/") if is_whole else f"{base}/{stated.strip('/')}"
+    is_whole = location_set.startswith("/") or paths.is_absolute(location_set)
+    return location_set.rstrip("/") if is_whole else f"{base}/{location_set.strip('/')}"
 
 
 def check_path_properties(location: str, properties: Mapping[str, str]) -> None:
@@ -209,26 +209,17 @@ def check_spec(spec: PartitionSpec) -> None:
 
 
 def _check_field(field: NestedField) -> None:
-    from pyiceberg.types import ListType, MapType, StructType
-
     from frazil.format.values.variant_type import has_variant
+    from frazil.iceberg.types import MapType
 
     check_text(field.name, "a column's name", empty=False)
     if field.doc is not None:
         check_text(field.doc, f"the doc of column {field.name!r}")
     kind = field.field_type
-    inner: tuple[NestedField, ...] = ()
-    if isinstance(kind, StructType):
-        inner = kind.fields
-    elif isinstance(kind, ListType):
-        inner = (kind.element_field,)
-    elif isinstance(kind, MapType):
-        inner = (kind.key_field, kind.value_field)
-        if has_variant(kind.key_type):
-            raise InvalidInput(f"column {field.name!r} is a map with variants as keys")
-    else:
-        _check_type(field)
-    for part in inner:
+    if isinstance(kind, MapType) and has_variant(kind.key_type):
+        raise InvalidInput(f"column {field.name!r} is a map with variants as keys")
+    _check_type(field)
+    for part in kind.inner_fields:
         _check_field(part)
     for default in (field.initial_default, field.write_default):
         if default is not None:
@@ -237,7 +228,7 @@ def _check_field(field: NestedField) -> None:
 
 def _check_type(field: NestedField) -> None:
     """A type that files can hold."""
-    from pyiceberg.types import DecimalType, FixedType, UnknownType
+    from frazil.iceberg.types import DecimalType, FixedType, UnknownType
 
     kind = field.field_type
     if isinstance(kind, DecimalType) and not 0 <= kind.scale <= kind.precision:
@@ -266,23 +257,15 @@ def _store(scheme: str | None) -> str:
 
 def check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
     """Refuse a spec and an order that name columns the schema does not have, or cannot use."""
-    from pyiceberg.exceptions import ValidationError
-
-    from frazil.format.partition_fields import check_compatible
-
-    try:
-        check_compatible(spec, schema)
-        order.check_compatible(schema)
-    except (ValueError, ValidationError) as error:
-        raise InvalidInput(str(error)) from error
+    spec.check_compatible(schema)
+    order.check_compatible(schema)
     _check_no_variants(spec, order, schema)
 
 
 def _check_no_variants(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
-    """Variants have no order and no transform; to PyIceberg they are primitives as others."""
-    from pyiceberg.transforms import VoidTransform
-
+    """Variants have no order and no transform."""
     from frazil.format.values.variant_type import variant_ids
+    from frazil.iceberg.transforms import VoidTransform
 
     variants = variant_ids(schema)
     for verb, fields in (("partitioned", spec.fields), ("sorted", order.fields)):
@@ -300,16 +283,14 @@ def _check_no_variants(spec: PartitionSpec, order: SortOrder, schema: Schema) ->
 
 def check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
     """Refuse partition fields without a name of their own, and the same one twice."""
-    from pyiceberg.transforms import IdentityTransform
-
-    from frazil.format.partition_fields import source_ids
+    from frazil.iceberg.transforms import IdentityTransform
 
     names: set[str] = set()
     results: set[tuple[tuple[int, ...], str]] = set()
     for part in spec.fields:
         if not part.name or part.name in names:
             raise InvalidInput(f"partition field name {part.name!r} is empty or used twice")
-        result = (source_ids(part), str(part.transform))
+        result = (part.source_ids, str(part.transform))
         if result in results:
             raise InvalidInput(
                 f"partition field {part.name!r} repeats {part.transform} of a column"

@@ -7,21 +7,23 @@ the values. Who reads the text, and who evaluates it, is above: here it is only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import Field, PrivateAttr
-from pyiceberg.expressions import BoundPredicate, UnboundPredicate
-from pyiceberg.transforms import Transform
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
-
 from frazil.errors import InvalidInput
+from frazil.iceberg.transforms import Transform
+from frazil.iceberg.types import (
+    IcebergType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    primitive_type,
+)
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
-
     from frazil.format.metadata.derived import DerivedColumn
+    from frazil.iceberg.schema import Schema
 
 SQL: Final = "sql"
 """What the transform of an expression is called in metadata."""
@@ -29,70 +31,30 @@ DIALECT: Final = "duckdb"
 """The SQL that Frazil writes; expressions in any other are kept and not used."""
 
 
-class SqlTransform(Transform[Any, Any]):
-    """The values of an expression. It projects no predicate on one of its columns."""
+class SqlTransform(Transform):
+    """The values of an expression: an engine evaluates it, so it takes no single value."""
 
-    root: str = Field()
-    _sql: str = PrivateAttr()
-    _type: IcebergType = PrivateAttr()
+    __slots__ = ("sql", "type")
+    name = SQL
 
-    def __init__(self, sql: str, type: IcebergType, **data: Any) -> None:
-        super().__init__(SQL, **data)
-        self._sql = sql
-        self._type = type
-
-    @property
-    def sql(self) -> str:
+    def __init__(self, sql: str, type: IcebergType) -> None:
+        self.sql = sql
         """The text, with `$1` for the first column."""
-        return self._sql
-
-    @property
-    def type(self) -> IcebergType:
+        self.type = type
         """The type of its values."""
-        return self._type
-
-    def can_transform(self, source: IcebergType) -> bool:
-        """False: it is evaluated by an engine, not value by value."""
-        return False
 
     def result_type(self, source: IcebergType) -> IcebergType:
         """The type of its values, whatever the columns are."""
-        return self._type
-
-    def transform(self, source: IcebergType) -> Callable[[Any], Any]:
-        """Refused: an engine evaluates it."""
-        raise InvalidInput(f"{self._sql} is evaluated by an engine")
-
-    def project(self, name: str, pred: BoundPredicate) -> UnboundPredicate | None:
-        """Nothing: a condition on a column says nothing of what is made from it."""
-        return None
-
-    def strict_project(self, name: str, pred: BoundPredicate) -> UnboundPredicate | None:
-        """Nothing, as `project`."""
-        return None
-
-    def pyarrow_transform(self, source: IcebergType) -> Callable[[Any], Any]:
-        """Refused, as `transform` is."""
-        raise InvalidInput(f"{self._sql} is evaluated by an engine")
+        return self.type
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, SqlTransform)
-            and self._sql == other._sql
-            and self._type == other._type
-        )
+        return isinstance(other, SqlTransform) and self.sql == other.sql and self.type == other.type
 
     def __hash__(self) -> int:
-        return hash((SqlTransform, self._sql))
+        return hash((SqlTransform, self.sql))
 
     def __repr__(self) -> str:
-        return f"SqlTransform(sql={self._sql!r}, type={self._type})"
-
-    def __getnewargs__(self) -> tuple[str, IcebergType]:
-        return (self._sql, self._type)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SqlTransform, (self._sql, self._type)
+        return f"SqlTransform(sql={self.sql!r}, type={self.type})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +111,6 @@ def written(sql: str, names: Sequence[str]) -> str:
 
 def transform_from(expr: Mapping[str, Any], count: int) -> SqlTransform | None:
     """The transform that JSON tells of; None for another dialect. Raises ValueError."""
-    from pyiceberg.schema import Schema
-
     sql, kind = expr.get("sql"), expr.get("type")
     if expr.get("dialect") != DIALECT:
         return None
@@ -158,11 +118,7 @@ def transform_from(expr: Mapping[str, Any], count: int) -> SqlTransform | None:
         raise ValueError("sql and type must be text")
     if any(isinstance(part, int) and not 0 <= part < count for part in parts_of(sql)):
         raise ValueError(f"{sql!r} has more columns than source-ids")
-    field = {"id": 1, "name": "value", "required": False, "type": kind}
-    parsed = Schema.model_validate({"type": "struct", "fields": [field]}).fields[0].field_type
-    if not isinstance(parsed, PrimitiveType):
-        raise ValueError(f"type is {kind!r}; expected a primitive type")
-    return SqlTransform(sql, parsed)
+    return SqlTransform(sql, primitive_type(kind))
 
 
 def transform_fields(transform: SqlTransform) -> dict[str, str]:
@@ -207,11 +163,11 @@ def path_of(schema: Schema, field_id: int) -> tuple[str, ...]:
 
     def below(fields: Iterable[NestedField], path: tuple[str, ...]) -> tuple[str, ...] | None:
         for field in fields:
-            own = (*path, field.name)
+            field_path = (*path, field.name)
             if field.field_id == field_id:
-                return own
+                return field_path
             if isinstance(field.field_type, StructType):
-                inner = below(field.field_type.fields, own)
+                inner = below(field.field_type.fields, field_path)
                 if inner is not None:
                     return inner
         return None

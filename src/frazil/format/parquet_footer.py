@@ -1,70 +1,71 @@
-"""Parquet's VARIANT annotation, put into a finished footer: pyarrow writes none.
+"""Parquet footers as bytes: structures of Thrift's compact protocol, read and put together.
 
-A footer is a structure of Thrift's compact protocol. Groups with certain field ids get the logical
-type; everything else stays byte by byte as it is.
+Here too is Parquet's VARIANT annotation, which pyarrow does not write: in a finished footer, groups
+with certain field ids get the logical type; everything else stays byte by byte as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from frazil.errors import FormatError
 
-_TRAILER_BYTES: Final = 8
+TRAILER_BYTES: Final = 8
+"""The footer's length and the magic number, at the end of a file."""
 _STOP: Final = 0
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
 _SCHEMA: Final = 2
 """The field of the footer that lists the columns, groups and leaves in one order."""
 _NUM_CHILDREN: Final = 5
 _FIELD_ID: Final = 9
 _LOGICAL_TYPE: Final = 10
-_VARIANT: Final = bytes([_STRUCT, 32, 0x10 | _BYTE, 1, _STOP, _STOP])
+_VARIANT: Final = bytes([STRUCT, 32, 0x10 | _BYTE, 1, _STOP, _STOP])
 """The union of logical types with its member 16, a structure that says version 1."""
 
 
 def with_variants(tail: bytes, field_ids: Collection[int]) -> bytes:
     """A file's footer, length and magic number, with groups of these ids marked as variants."""
-    footer = tail[:-_TRAILER_BYTES]
-    reader = _Reader(footer)
+    footer = tail[:-TRAILER_BYTES]
+    reader = ThriftReader(footer)
     inserts: list[tuple[int, bytes]] = []
     for number, kind in reader.fields():
-        if number != _SCHEMA or kind != _LIST:
+        if number != _SCHEMA or kind != LIST:
             reader.skip(kind)
             continue
         size, element = reader.list_header()
-        if element != _STRUCT:
+        if element != STRUCT:
             raise FormatError("the columns in a Parquet footer are no structures")
         for _ in range(size):
             insert = _annotation(reader, field_ids)
             if insert is not None:
                 inserts.append(insert)
-    parts, done = [], 0
+    parts, copied = [], 0
     for at, data in inserts:
-        parts += [footer[done:at], data]
-        done = at
-    annotated = b"".join([*parts, footer[done:]])
+        parts += [footer[copied:at], data]
+        copied = at
+    annotated = b"".join([*parts, footer[copied:]])
     return annotated + len(annotated).to_bytes(4, "little") + tail[-4:]
 
 
-def _annotation(reader: _Reader, field_ids: Collection[int]) -> tuple[int, bytes] | None:
+def _annotation(reader: ThriftReader, field_ids: Collection[int]) -> tuple[int, bytes] | None:
     """Where the annotation of one column goes, and its bytes; None where none is due."""
-    wanted = is_group = False
+    is_variant = is_group = False
     last = 0
     for number, kind in reader.fields():
         last = number
-        if number == _FIELD_ID and kind == _I32:
-            wanted = reader.zigzag() in field_ids
-        elif number == _NUM_CHILDREN and kind == _I32:
+        if number == _FIELD_ID and kind == I32:
+            is_variant = reader.zigzag() in field_ids
+        elif number == _NUM_CHILDREN and kind == I32:
             is_group = reader.zigzag() > 0
         else:
             reader.skip(kind)
-    if not wanted or not is_group or last >= _LOGICAL_TYPE:
+    if not is_variant or not is_group or last >= _LOGICAL_TYPE:
         return None
-    return reader.at - 1, bytes([(_LOGICAL_TYPE - last) << 4 | _STRUCT]) + _VARIANT
+    return reader.at - 1, bytes([(_LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT
 
 
-class _Reader:
+class ThriftReader:
     """A position in Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
@@ -76,12 +77,14 @@ class _Reader:
         return _Fields(self)
 
     def byte(self) -> int:
+        """The next byte."""
         if self.at >= len(self._data):
             raise FormatError("a Parquet footer ends too early")
         self.at += 1
         return self._data[self.at - 1]
 
     def varint(self) -> int:
+        """A number, seven bits in each byte."""
         number = shift = 0
         while True:
             byte = self.byte()
@@ -91,10 +94,12 @@ class _Reader:
             shift += 7
 
     def zigzag(self) -> int:
+        """A number with a sign."""
         number = self.varint()
         return (number >> 1) ^ -(number & 1)
 
     def list_header(self) -> tuple[int, int]:
+        """How many elements follow, and their type."""
         header = self.byte()
         size = header >> 4
         return (self.varint() if size == 15 else size), header & 0x0F
@@ -105,29 +110,64 @@ class _Reader:
             return
         if kind == _BYTE:
             self.byte()
-        elif kind in (_I16, _I32, _I64):
+        elif kind in (_I16, I32, I64):
             self.varint()
         elif kind == _DOUBLE:
             self.at += 8
-        elif kind == _BINARY:
+        elif kind == BINARY:
             size = self.varint()
             self.at += size
-        elif kind in (_LIST, _SET):
+        elif kind in (LIST, _SET):
             size, element = self.list_header()
             for _ in range(size):
                 # In a list, a boolean takes a byte.
                 self.skip(_BYTE if element in (_TRUE, _FALSE) else element)
-        elif kind == _STRUCT:
+        elif kind == STRUCT:
             for _, inner in self.fields():
                 self.skip(inner)
         else:
             raise FormatError(f"a Parquet footer has a value of type {kind}")
 
 
+def varint(number: int) -> bytes:
+    """A number that is not negative, seven bits in each byte."""
+    if number < 0x80:
+        return bytes((number,))
+    parts = bytearray()
+    while number >= 0x80:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+def count(number: int) -> bytes:
+    """A value that counts something, with the bit for its sign."""
+    return varint(number << 1)
+
+
+def field(step: int, kind: int) -> bytes:
+    """The header of a field whose number is `step` higher than that of the one before."""
+    return bytes((step << 4 | kind,))
+
+
+def list_of(parts: Sequence[bytes], kind: int) -> bytes:
+    """A list whose elements are written already."""
+    size = len(parts)
+    header = bytes((size << 4 | kind,)) if size < 15 else bytes((0xF0 | kind,)) + varint(size)
+    return header + b"".join(parts)
+
+
+def text(value: str) -> bytes:
+    """A text, after its length."""
+    data = value.encode()
+    return varint(len(data)) + data
+
+
 class _Fields:
     """The headers of a structure's fields."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: ThriftReader) -> None:
         self._reader = reader
         self._number = 0
 
@@ -143,4 +183,17 @@ class _Fields:
         return self._number, header & 0x0F
 
 
-__all__ = ["with_variants"]
+__all__ = [
+    "BINARY",
+    "I64",
+    "LIST",
+    "STRUCT",
+    "TRAILER_BYTES",
+    "ThriftReader",
+    "count",
+    "field",
+    "list_of",
+    "text",
+    "varint",
+    "with_variants",
+]

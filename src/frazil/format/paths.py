@@ -169,11 +169,11 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     odd = pc.match_substring_regex(tails, f"^$|{_SCHEME_PATTERN}|{_DOT_PATTERN}")
     relative = pc.and_not(under, odd)
     bare = pc.starts_with(paths, "/")
-    known = pc.or_(relative, pc.match_substring_regex(paths, _SCHEME_PATTERN))
+    is_stored = pc.or_(relative, pc.match_substring_regex(paths, _SCHEME_PATTERN))
     _refuse(paths, pc.equal(paths, _text("", paths)), _empty)
     root = pc.if_else(bare, _text(_LOCALHOST, paths), _text("file:", paths))
     rooted = pc.binary_join_element_wise(root, paths, _text("", paths))
-    return pc.if_else(known, pc.if_else(relative, tails, paths), rooted)
+    return pc.if_else(is_stored, pc.if_else(relative, tails, paths), rooted)
 
 
 def spelled(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:

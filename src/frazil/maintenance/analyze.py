@@ -17,7 +17,6 @@ from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import MAIN, TableMetadata
 from frazil.format.metadata.summary_totals import number
 from frazil.maintenance.compact import files_due
-from frazil.maintenance.overlap import Overlap, overlap_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.reachable import root_address
 from frazil.maintenance.retention import Retention, due
@@ -25,6 +24,7 @@ from frazil.properties.registry import SERVE_LOCATION, TARGET_FILE_SIZE
 from frazil.rows.selection import Selection
 from frazil.storage import Places
 from frazil.text_format import card, counted, size
+from frazil.tree.clusters import Overlap, overlap_of
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
 from frazil.value_classes import dataclass, field, replace

@@ -11,10 +11,9 @@ import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
@@ -29,8 +28,9 @@ from frazil.filter.text.partition_by import parse_sort_order
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import all_locations
-from frazil.format.metadata.defaults import UNSORTED
 from frazil.format.metadata.metadata import MAIN
+from frazil.iceberg.pyiceberg_values import AnyOrder, from_pyiceberg
+from frazil.iceberg.sorting import UNSORTED, SortOrder
 from frazil.maintenance.progress import Progress, silent
 from frazil.properties.registry import TARGET_FILE_SIZE
 from frazil.rows.actions import RowSink
@@ -54,7 +54,7 @@ def compact(
     where: Where = None,
     *,
     branch: str,
-    sort_by: Sequence[str] | SortOrder | None = None,
+    sort_by: Sequence[str] | AnyOrder | None = None,
     zorder_by: Sequence[str] | None = None,
     target_file_bytes: int | None = None,
     min_input_files: int = 5,
@@ -225,7 +225,7 @@ def replacement(
 
 
 def _order(
-    handle: TableHandle, sort_by: Sequence[str] | SortOrder | None, zorder_by: Sequence[str] | None
+    handle: TableHandle, sort_by: Sequence[str] | AnyOrder | None, zorder_by: Sequence[str] | None
 ) -> SortOrder | ZOrder | None:
     schema = handle.metadata.schema()
     if sort_by is not None and zorder_by is not None:
@@ -235,7 +235,8 @@ def _order(
         return ZOrder.of(names, schema)
     if sort_by is None:
         return None
-    order = sort_by if isinstance(sort_by, SortOrder) else parse_sort_order(sort_by, schema)
+    stated: Any = from_pyiceberg(sort_by)
+    order = stated if isinstance(stated, SortOrder) else parse_sort_order(stated, schema)
     if not order.fields:
         raise InvalidInput("sort_by names no column; leave it out to pack files as they are")
     return order

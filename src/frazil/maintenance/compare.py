@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from pyiceberg.schema import Schema
 
 from frazil.commit.handle import TableHandle
 from frazil.format import paths
@@ -18,7 +17,7 @@ from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import COLUMN_FILES, ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.summary_totals import live_rows
-from frazil.format.partition_fields import source_ids
+from frazil.iceberg.schema import Schema
 from frazil.scan.plan import plan
 from frazil.text_format import card, html_grid
 from frazil.tree.read import Tree, leaf_refs
@@ -168,7 +167,7 @@ def _partitions(side: ComparedState) -> dict[str, str]:
     names = {field.field_id: field.name for field in side.schema.fields}
     described: dict[str, str] = {}
     for part in spec.fields:
-        sources = (str(names.get(source, source)) for source in source_ids(part))
+        sources = (str(names.get(source, source)) for source in part.source_ids)
         described[part.name] = f"{part.transform}({', '.join(sources)})"
     return described
 

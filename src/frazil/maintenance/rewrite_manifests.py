@@ -17,9 +17,9 @@ from frazil.commit.result import CommitResult
 from frazil.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import MAIN, Snapshot
-from frazil.legacy.upgrade.take_over_deletes import take_over, with_equality_deletes
-from frazil.maintenance.overlap import overlap_of
+from frazil.legacy.upgrade.carried_deletes import take_over, with_equality_deletes
 from frazil.maintenance.progress import Progress, silent
+from frazil.tree.clusters import overlap_of
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import LeafRef, Tree, data_leaves
 from frazil.value_classes import dataclass, replace

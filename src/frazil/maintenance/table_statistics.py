@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
@@ -18,11 +16,17 @@ from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.format import paths
 from frazil.format.entries.stats import is_ordered
 from frazil.format.metadata.metadata import Snapshot
-from frazil.format.metadata.statistics_files import statistics_entry
+from frazil.format.metadata.statistics_files import (
+    BLOB_TYPE,
+    DISTINCT,
+    ThetaSketch,
+    statistics_entry,
+)
 from frazil.format.values.single_value import encode_bounds
-from frazil.format.values.theta import BLOB_TYPE, DISTINCT, ThetaSketch
 from frazil.format.values.types import arrow_type
 from frazil.format.vectors.puffin import NewBlob, write_blobs
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.rows.scan import Scan
 from frazil.value_classes import dataclass
 
@@ -116,7 +120,7 @@ def _is_counted(field: NestedField) -> bool:
 
 
 def _counted_here(scan: Scan) -> Iterator[dict[str, ThetaSketch]]:
-    yield sketches_of(scan.schema, scan.to_batches())
+    yield sketches_of(scan.read_schema, scan.to_batches())
 
 
 def sketches_of(schema: Schema, batches: Iterable[pa.RecordBatch]) -> dict[str, ThetaSketch]:

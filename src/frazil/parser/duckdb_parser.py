@@ -29,6 +29,7 @@ _TREE: Final = "SELECT json_serialize_sql({}::VARCHAR, skip_default := true, ski
 _VALUES: Final = "SELECT * FROM json_execute_serialized_sql({}::JSON)"
 _TEXT: Final = "SELECT json_deserialize_sql({}::JSON)"
 _JSON: Final = re.compile(r'([{}\[\],:])|("(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
+_FAILED_RESULT: Final = "Attempting to fetch from an unsuccessful query result\nError: "
 _lock = threading.Lock()
 _connection: duckdb.DuckDBPyConnection | None = None
 _kept: OrderedDict[str, Json] = OrderedDict()
@@ -36,27 +37,34 @@ calls = 0
 """How many times DuckDB has been asked for a tree; tests count parses with it."""
 
 
-def _answer(question: str, value: str) -> list[tuple[Any, ...]]:
-    """Must be called with the lock held."""
+CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "threads": 1,
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""The settings of a database that opens no file and loads nothing."""
+
+
+def _own() -> duckdb.DuckDBPyConnection:
+    """The connection of the process. Must be called with the lock held."""
     global _connection
     import duckdb
 
     if _connection is None:
         _connection = duckdb.connect(
             ":memory:",
-            config={
-                "threads": 1,
-                "enable_external_access": "false",
-                "python_enable_replacements": "false",
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "errors_as_json": "true",
-            },
+            config={**CLOSED, "errors_as_json": "true"},
         )
         _connection.execute("SET TimeZone = 'UTC'")
         _connection.execute("SET lock_configuration = true")
-    rows: list[tuple[Any, ...]] = _connection.execute(question.format(_literal(value))).fetchall()
-    return rows
+    return _connection
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, question: str, value: str) -> str:
+    ((text,),) = connection.execute(question.format(_literal(value))).fetchall()
+    return str(text)
 
 
 def _literal(text: str) -> str:
@@ -64,8 +72,10 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def query_json(source: Source) -> Json:
-    """DuckDB's tree of a text that is exactly one query."""
+def query_json(source: Source, near: duckdb.DuckDBPyConnection | None = None) -> Json:
+    """DuckDB's tree of a text that is exactly one query. A connection that is open anyway may be
+    given: until something else needs a database for questions, none is opened, which takes as long
+    as to import a small library."""
     global calls
     text = source.text
     with _lock:
@@ -75,7 +85,11 @@ def query_json(source: Source) -> Json:
             return known
         calls += 1
         try:
-            answer = decoded(_answer(_TREE, text)[0][0])
+            if near is None or _connection is not None:
+                answer = decoded(_answer(_own(), _TREE, text))
+            else:
+                with near.cursor() as beside:  # what the connection reads goes on
+                    answer = decoded(_answer(beside, _TREE, text))
         except MemoryError:
             raise source.problem(0, TOO_DEEP) from None
     if answer["error"]:
@@ -151,11 +165,8 @@ def extract(text: str) -> Sequence[duckdb.Statement]:
     import duckdb
 
     with _lock:
-        if _connection is None:
-            _answer("SELECT {}", "")
-        assert _connection is not None
         try:
-            statements: list[duckdb.Statement] = _connection.extract_statements(text)
+            statements: list[duckdb.Statement] = _own().extract_statements(text)
             return statements
         except duckdb.Error as error:
             raise engine_problem(error, Source(text)) from None
@@ -194,6 +205,9 @@ def error_details(error: Exception) -> ErrorDetails:
     if rest.startswith("{"):
         try:
             value = json.loads(rest[: rest.rindex("}") + 1])
+            inner = str(value["exception_message"]).partition(_FAILED_RESULT)[2]
+            if inner:
+                return error_details(ValueError(inner))
             position = value.get("position")
             return ErrorDetails(
                 message=str(value["exception_message"]),
@@ -222,12 +236,9 @@ def values_of(expressions: Sequence[Json]) -> tuple[Any, ...]:
     import duckdb
 
     with _lock:
-        if _connection is None:
-            _answer("SELECT {}", "")
-        assert _connection is not None
         try:
             # As Arrow: as Python values, infinity would be the last day of the year 9999.
-            rows = _connection.sql(_VALUES.format(_literal(_as_query(expressions))))
+            rows = _own().sql(_VALUES.format(_literal(_as_query(expressions))))
             wide = [str(kind) in ("HUGEINT", "UHUGEINT") for kind in rows.types]
             values = rows.fetchall()[0] if any(wide) else ()
             columns = [] if all(wide) else rows.to_arrow_table().columns
@@ -246,5 +257,5 @@ def values_of(expressions: Sequence[Json]) -> tuple[Any, ...]:
 def text_of(expression: Json) -> str:
     """DuckDB's own text of an expression."""
     with _lock:
-        text: str = _answer(_TEXT, _as_query([expression]))[0][0]
+        text = _answer(_own(), _TEXT, _as_query([expression]))
     return text.removeprefix("SELECT ")

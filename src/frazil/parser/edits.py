@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.errors import FrazilError
 from frazil.parser import nodes as n
@@ -18,6 +18,9 @@ from frazil.parser.duckdb_parser import query_json
 from frazil.parser.tokens import Part, Source
 from frazil.parser.tree import is_same_tree, table_path
 from frazil.value_classes import dataclass
+
+if TYPE_CHECKING:
+    import duckdb
 
 Edit = tuple[int, int, str]
 _NAMES: Final = ("catalog_name", "schema_name", "table_name", "qualified_name", "alias")
@@ -150,14 +153,16 @@ def is_renamed(
     after: str,
     names: Mapping[n.BaseTable, NewName],
     columns: Mapping[n.ColumnRef, tuple[str, ...]],
-    aliases: Mapping[n.Expression, str] | None = None,
+    aliases: Mapping[n.Expression, str],
+    *,
+    near: duckdb.DuckDBPyConnection | None = None,
 ) -> bool:
     """Whether an edited text says what the query did before, with other names for these tables
-    and columns, and aliases for these outputs."""
+    and columns, and aliases for these outputs. `near` as `query_json`'s."""
     tables = {id(table.raw): name for table, name in names.items()}
     refs = {id(ref.raw): list(path) for ref, path in columns.items()}
-    outputs = {id(output.raw): alias for output, alias in (aliases or {}).items()}
-    after_tree = query_json(Source(after))
+    outputs = {id(output.raw): alias for output, alias in aliases.items()}
+    after_tree = query_json(Source(after), near)
     return is_same_tree(before.raw, after_tree, partial(_with_names, tables, refs, outputs))
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import accumulate
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import InvalidInput
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import query_json
 from frazil.parser.tokens import Source
+
+if TYPE_CHECKING:
+    import duckdb
 
 Json = n.Json
 QUERY_TYPES: Final = frozenset(
@@ -47,10 +50,10 @@ _POSITIONS: Final = ("query_location", "query_location_length")
 _NOT_INSIDE: Final = ("type_expr", "literal")
 
 
-def parse_query(text: str | Source) -> n.Query:
-    """The tree of a text that is one query; InvalidInput otherwise."""
+def parse_query(text: str | Source, near: duckdb.DuckDBPyConnection | None = None) -> n.Query:
+    """The tree of a text that is one query; InvalidInput otherwise. `near` as `query_json`'s."""
     source = text if isinstance(text, Source) else Source(text)
-    return _Reader(source.text).query(query_json(source))
+    return _Reader(source.text).query(query_json(source, near))
 
 
 def parse_expression(text: str) -> n.Expression:
@@ -421,8 +424,3 @@ def _number(text: str, common: dict[str, Any]) -> n.Constant:
     elif "e" not in text.lower() and digits <= 38:
         return n.Constant(**common, value=Decimal(text), type="DECIMAL")
     return n.Constant(**common, value=float(text), type="DOUBLE")
-
-
-def column_refs(expression: n.Expression) -> Sequence[n.ColumnRef]:
-    """The columns that an expression names, without those in its queries."""
-    return [node for node in expression.walk() if isinstance(node, n.ColumnRef)]

@@ -13,7 +13,7 @@ from frazil.errors import InvalidInput
 from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import NameMapping
+    from frazil.iceberg.name_mapping import NameMapping
 
 T = TypeVar("T")
 
@@ -179,9 +179,9 @@ def metrics_mode(text: str) -> tuple[str, int | None]:
 
 
 def _name_mapping(text: str) -> NameMapping:
-    from pyiceberg.table.name_mapping import parse_mapping_from_json
+    from frazil.iceberg.name_mapping import parse_mapping
 
-    return parse_mapping_from_json(text)
+    return parse_mapping(text)
 
 
 COUNT: Final = whole(0)

@@ -42,7 +42,7 @@ _ROW_CHANGE_MODE: Final = choice("copy-on-write", "merge-on-read")
 ROOT_MAX_DATA_ENTRIES: Final = Property(
     key="write.root.max-data-entries",
     kind=SIZE,
-    default=50,
+    default=32,
     text="number of data files in the root above which they move to a leaf; a commit that adds "
     "more writes them to leaves directly",
 )
@@ -356,7 +356,7 @@ JSON_EVERY: Final = Property(
     key="write.metadata.json-every",
     kind=COUNT,
     default=100,
-    default_text="100, or a quarter of the history if that is more",
+    default_text="100, or half of the history if that is more",
     text="commits between two files; 1 writes one per commit, 0 none",
 )
 METADATA_PATH: Final = Property(
@@ -547,8 +547,12 @@ def table_property(key: str) -> Property[Any] | None:
 def without_empty(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties but those whose value is empty and cannot be: clients such as Trino send one for
     what was not given."""
-    known = {key: table_property(key) for key, value in properties.items() if not value}
-    empty = {key for key, one in known.items() if one is not None and not one.accepts("")}
+    declared = {key: table_property(key) for key, value in properties.items() if not value}
+    empty = {
+        key
+        for key, declaration in declared.items()
+        if declaration is not None and not declaration.accepts("")
+    }
     return {key: value for key, value in properties.items() if key not in empty}
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
 from frazil import arrow_compute as pc
@@ -29,6 +28,7 @@ from frazil.data.write.write_files import write_rows
 from frazil.errors import InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.schema import Schema
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import Storage
@@ -38,7 +38,7 @@ from frazil.tree.read import LEAF, POSITION
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
+    from frazil.iceberg.sorting import SortOrder
 
 
 _NONE: Final = np.zeros(0, dtype=np.int64)
@@ -136,12 +136,56 @@ class Action(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SinkResult:
-    """What one sink saw: its entries, keys by action, counts by action, and source rows met."""
+    """What one sink saw, or several: entries, keys by action, counts by action, and source rows
+    met."""
 
     entries: EntryBatch
     keys: Mapping[int, RowNumbers]
     counts: Mapping[int, int]
     sources: RowNumbers
+
+    @staticmethod
+    def union(results: Sequence[SinkResult]) -> SinkResult:
+        """Results of several sinks as one."""
+        keys: dict[int, list[RowNumbers]] = {}
+        counts: dict[int, int] = {}
+        for result in results:
+            for action, numbers in result.keys.items():
+                keys.setdefault(action, []).append(numbers)
+            for action, count in result.counts.items():
+                counts[action] = counts.get(action, 0) + count
+        return SinkResult(
+            entries=EntryBatch.concat([result.entries for result in results]),
+            keys={action: RowNumbers.union(numbers) for action, numbers in keys.items()},
+            counts=counts,
+            sources=RowNumbers.union(result.sources for result in results),
+        )
+
+    def check(self) -> None:
+        """Refuse a row of the table, or a numbered row of the source, that was met twice."""
+        met = sum(count for action, count in self.counts.items() if action != Action.INSERT)
+        distinct = len(RowNumbers.union(self.keys.values()))
+        if met > distinct:
+            raise InvalidInput(
+                f"{counted(met - distinct, 'source row')} matched a table row that another "
+                "source row matched; make the source distinct first"
+            )
+        check_met_once(self.sources.added - len(self.sources))
+
+    def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
+        """Rows that leave, as files that go and vector edits; a file is named once.
+
+        A file that an update moves rows out of stays, with the vector edit that reveals conflicts.
+        """
+        deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
+        moved_from = {row for row, _ in planned.located(updated)} if len(deleted) else set()
+        alone: list[Longs] = []
+        vectors: list[Longs] = [updated]
+        for row, positions in planned.located(deleted) if len(deleted) else ():
+            (vectors if row in moved_from else alone).append(positions + planned.bases[row])
+        removed, edits = removal_of(planned, _joined(alone))
+        _, exclusive = removal_of(planned, _joined(vectors), exclusive=True)
+        return entries_of(removed), (*edits, *exclusive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,72 +270,19 @@ class _Notes:
         self, batch: pa.RecordBatch, actions: np.ndarray[tuple[int], np.dtype[np.generic]]
     ) -> None:
         for action in Action:
-            mine = actions == action
-            count = int(np.count_nonzero(mine))
+            has_action = actions == action
+            count = int(np.count_nonzero(has_action))
             if not count:
                 continue
             self.counts[action] = self.counts.get(action, 0) + count
             if action is Action.INSERT:
                 continue
-            chosen = arrow_values.array(mine)
+            chosen = arrow_values.array(has_action)
             keys = self.keys.setdefault(action, RowNumbers())
             keys.add(arrow_values.to_numpy(pc.filter(batch.column(KEY), chosen)))
             if SOURCE_ROW in batch.schema.names:
                 source_rows = pc.filter(batch.column(SOURCE_ROW), chosen)
                 self.sources.add(arrow_values.to_numpy(pc.drop_null(source_rows)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
-    """The results of all sinks together."""
-
-    entries: EntryBatch
-    keys: Mapping[int, RowNumbers]
-    counts: Mapping[int, int]
-    sources: RowNumbers
-
-    @staticmethod
-    def of(results: Sequence[SinkResult]) -> Outcome:
-        """Add results up."""
-        keys: dict[int, list[RowNumbers]] = {}
-        counts: dict[int, int] = {}
-        for result in results:
-            for action, numbers in result.keys.items():
-                keys.setdefault(action, []).append(numbers)
-            for action, count in result.counts.items():
-                counts[action] = counts.get(action, 0) + count
-        return Outcome(
-            entries=EntryBatch.concat([result.entries for result in results]),
-            keys={action: RowNumbers.union(numbers) for action, numbers in keys.items()},
-            counts=counts,
-            sources=RowNumbers.union(result.sources for result in results),
-        )
-
-    def check(self) -> None:
-        """Refuse a row of the table, or a numbered row of the source, that was met twice."""
-        met = sum(count for action, count in self.counts.items() if action != Action.INSERT)
-        distinct = len(RowNumbers.union(self.keys.values()))
-        if met > distinct:
-            raise InvalidInput(
-                f"{counted(met - distinct, 'source row')} matched a table row that another "
-                "source row matched; make the source distinct first"
-            )
-        check_met_once(self.sources.added - len(self.sources))
-
-    def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
-        """Rows that leave, as files that go and vector edits; a file is named once.
-
-        A file that an update moves rows out of stays, with the vector edit that reveals conflicts.
-        """
-        deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
-        moved_from = {row for row, _ in planned.located(updated)} if len(deleted) else set()
-        alone: list[Longs] = []
-        vectors: list[Longs] = [updated]
-        for row, positions in planned.located(deleted) if len(deleted) else ():
-            (vectors if row in moved_from else alone).append(positions + planned.bases[row])
-        gone, edits = removal_of(planned, _joined(alone))
-        _, exclusive = removal_of(planned, _joined(vectors), exclusive=True)
-        return entries_of(gone), (*edits, *exclusive)
 
 
 def check_met_once(twice: int) -> None:
@@ -317,11 +308,11 @@ def removal_of(
     has_deletes = any(task.deletes for task in tasks)
     reader = TaskReader(planned.reading()) if has_deletes else None
     none = np.zeros(0, dtype=np.int64)
-    whole: list[Task] = []
+    whole_files: list[Task] = []
     edits: list[VectorEdit] = []
     for task, (_, positions) in zip(tasks, located, strict=True):
         if not exclusive and task.live_records == len(positions):
-            whole.append(task)
+            whole_files.append(task)
             continue
         edits.append(
             VectorEdit(
@@ -334,7 +325,7 @@ def removal_of(
                 exclusive=exclusive,
             )
         )
-    return whole, tuple(edits)
+    return whole_files, tuple(edits)
 
 
 def entries_of(tasks: Sequence[Task]) -> EntryBatch | None:

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
-from pyiceberg import types as ice
 
 from frazil import arrow_compute as pc
 from frazil.data.schema import arrow_schema
 from frazil.errors import Unsupported
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
+from frazil.iceberg import types as ice
 from frazil.rows.planned import Planned
 from frazil.scan.tasks import TaskReader
 from frazil.value_classes import replace
@@ -68,9 +68,9 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]
         plain_names = set() if columns is None or isinstance(columns, Mapping) else _tops(columns)
         names = [
             column.name
-            for column in scan.schema.fields
+            for column in scan.read_schema.fields
             if columns is None or column.name in plain_names or column.name in used
-        ] or [column.name for column in scan.schema.fields[:1]]
+        ] or [column.name for column in scan.read_schema.fields[:1]]
         narrow = replace(scan, columns=tuple(names))
         stream = pa.RecordBatchReader.from_batches(narrow.arrow_schema, _batches(narrow, filter))
         return ds.Scanner.from_batches(
@@ -124,11 +124,11 @@ def _surviving(
     types = arrow_schema(planned.scan.table_schema)
     bounds = [_bounds(planned, column, types.field(column.name).type) for column in columns]
     local, parquet = LocalFileSystem(), ds.ParquetFileFormat()
-    known = [
+    column_names = [
         parquet.make_fragment(str(row), local, partition_expression=_all([b[row] for b in bounds]))
         for row in range(planned.num_files)
     ]
-    offered = ds.FileSystemDataset(known, types, parquet, local)
+    offered = ds.FileSystemDataset(column_names, types, parquet, local)
     left = [int(fragment.path) for fragment in offered.get_fragments(filter=condition)]
     return np.array(sorted(left), dtype=np.intp)
 

@@ -14,9 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
-from pyiceberg.schema import Schema
-from pyiceberg.types import StructType
 
 from frazil import arrow_values
 from frazil.commit.change import Change, Isolation, RowsRead, Searched, VectorEdit
@@ -31,6 +28,9 @@ from frazil.filter.text.sql_text import ROWS, Expression, columns_of_schema, sql
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.values.variant_type import has_variant
+from frazil.iceberg.expressions import AlwaysFalse, AlwaysTrue
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import StructType
 from frazil.properties.property import Property
 from frazil.properties.registry import (
     COLUMN_UPDATE_MODE,
@@ -39,7 +39,7 @@ from frazil.properties.registry import (
     OVERWRITE_ISOLATION,
     UPDATE_ISOLATION,
 )
-from frazil.rows.actions import Action, Outcome, RowSink, SinkResult, entries_of, removal_of
+from frazil.rows.actions import Action, RowSink, SinkResult, entries_of, removal_of
 from frazil.rows.engine import (
     Assignments,
     Constant,
@@ -146,13 +146,14 @@ class RowEditor:
         scan = self.scan(where, (), params=params)
         planned = Planned.of(scan)
         if scan.condition.sql is None:
-            gone, vectors = self._matching(planned)
+            removed, vectors = self._matching(planned)
         else:
-            gone, vectors = removal_of(planned, self.engine.matching(planned))
+            removed, vectors = removal_of(planned, self.engine.matching(planned))
         return self._change(
-            removed=entries_of(gone),
+            removed=entries_of(removed),
             vectors=vectors,
             searched=self._searched(scan, isolation),
+            rows_removed=_leaving(removed, vectors),
         )
 
     def _matching(self, planned: Planned) -> tuple[list[Task], tuple[VectorEdit, ...]]:
@@ -160,7 +161,7 @@ class RowEditor:
         sure = np.array(planned.plan.files.pylist(MUST_MATCH), dtype=np.bool_)
         if planned.scan.condition.is_everything:
             sure = np.ones(planned.num_files, dtype=np.bool_)
-        gone = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
+        removed = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
         partial = np.flatnonzero(~sure)
         reader = TaskReader(replace(planned.scan, columns=("_pos",))._reading())
 
@@ -173,10 +174,10 @@ class RowEditor:
         tasks = planned.tasks(partial) if len(partial) else []
         work = list(zip(partial.tolist(), tasks, strict=True))
         keys_by_task = list(self.handle.reader().map(work, keys))
-        whole, vectors = removal_of(
+        emptied, vectors = removal_of(
             planned, np.concatenate(keys_by_task) if keys_by_task else np.zeros(0, int)
         )
-        return [*gone, *whole], vectors
+        return [*removed, *emptied], vectors
 
     # Rows that change
 
@@ -307,7 +308,7 @@ class RowEditor:
         *,
         is_once: bool = True,
     ) -> Change:
-        outcome = Outcome.of(results)
+        outcome = SinkResult.union(results)
         if is_once:
             outcome.check()
         removed, vectors = outcome.retired(planned)
@@ -317,6 +318,7 @@ class RowEditor:
             vectors=vectors,
             searched=self._searched(scan, isolation),
             rows_updated=outcome.counts.get(Action.UPDATE, 0),
+            rows_removed=outcome.counts.get(Action.DELETE, 0),
         )
 
     def _sink(self, *, with_lineage: bool = True) -> RowSink:
@@ -351,6 +353,13 @@ class RowEditor:
         return Change(branch=self.branch, base_snapshot_id=base, **parts)
 
 
+def _leaving(files: Sequence[Task], vectors: Sequence[VectorEdit]) -> int | None:
+    """How many rows leave with whole files and by vectors, when metadata alone can tell."""
+    whole = [task.live_records for task in files]
+    parts = sum(len(edit.positions) for edit in vectors)
+    return None if None in whole else parts + sum(rows or 0 for rows in whole)
+
+
 def update_mode(metadata: TableMetadata, mode: str | None) -> str:
     """What an update writes: as it says, or else as the table's property has it."""
     if mode is None:
@@ -369,7 +378,9 @@ def assigned(
     values: dict[tuple[str, ...], Value] = {}
     for name, value in assignments.items():
         path = path_named(name, schema)
-        clash = next((known for known in values if _meet(known, path)), None)
+        clash = next(
+            (assigned_path for assigned_path in values if _meet(assigned_path, path)), None
+        )
         if clash is not None:
             raise InvalidInput(f"{name} and {'.'.join(clash)} are assigned at once; keep one")
         if isinstance(value, Expression):

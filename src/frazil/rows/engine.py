@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, PrimitiveType
 
 from frazil.filter.bind.bind import conjunction, keys_predicate
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
+from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.bind.literals import typed
 from frazil.filter.text.filter_text import parse
 from frazil.filter.text.sql_text import SOURCE, TARGET, RowsName, SqlText
 from frazil.format.values.types import plain_value
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.expressions import BooleanExpression, Column
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, PrimitiveType, VariantType
 from frazil.rows.actions import RowSink, SinkResult
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
@@ -28,8 +27,7 @@ from frazil.rows.z_order import ZOrder
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
-
+    from frazil.iceberg.sorting import SortOrder
     from frazil.rows.columns.column_functions import Called
     from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
 

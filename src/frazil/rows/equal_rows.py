@@ -7,9 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.literals import literal
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.commit.change import VectorEdit
@@ -23,6 +20,9 @@ from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, keys_predicate
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.literals import literal
+from frazil.iceberg.schema import Schema
 from frazil.rows.engine import MAX_KEYS_IN_FILTER
 from frazil.rows.scan import Scan
 from frazil.scan.tasks import TaskReader
@@ -43,19 +43,19 @@ def equal_rows(
     """The live rows that equal one of `rows` in the `on` columns; null equals null."""
     schema = handle.metadata.schema()
     ids = key_ids(schema, on)
-    held = equality_schema(schema, ids)
-    keys = _one_batch(pa.Table.from_batches(list(conformed(rows, held)), arrow_schema(held)))
+    columns = equality_schema(schema, ids)
+    keys = _one_batch(pa.Table.from_batches(list(conformed(rows, columns)), arrow_schema(columns)))
     values = pa.table(
-        [column_at(keys, path_of(held, id)) for id in ids], names=[str(id) for id in ids]
+        [column_at(keys, path_of(columns, id)) for id in ids], names=[str(id) for id in ids]
     )
     deletes = EqualityDeletes(ids, values)
     scan = Scan(
         _handle=handle,
         snapshot=snapshot,
         matching=_passed_by(values, ids, schema),
-        columns=(*(column.name for column in held.fields), "_pos"),
+        columns=(*(column.name for column in columns.fields), "_pos"),
     )
-    paths = [path_of(scan.schema, id) for id in ids]
+    paths = [path_of(scan.read_schema, id) for id in ids]
     reader = TaskReader(replace(scan._reading(), row_filter=AlwaysTrue()))
     edits: list[VectorEdit] = []
     for task in scan.tasks() if keys.num_rows else ():
@@ -90,8 +90,8 @@ def key_ids(schema: Schema, on: Sequence[str]) -> tuple[int, ...]:
 
 
 def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    whole = rows.combine_chunks().to_batches()
-    return whole[0] if whole else pa.RecordBatch.from_pylist([], rows.schema)
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
 
 
 def _passed_by(values: pa.Table, ids: Sequence[int], schema: Schema) -> BooleanExpression:

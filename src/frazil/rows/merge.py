@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Self
 
-from pyiceberg.schema import Schema
-
 from frazil.argument_checks import check_arguments, checked
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
@@ -23,6 +21,7 @@ from frazil.filter.text.sql_text import (
     judged,
     sql_text,
 )
+from frazil.iceberg.schema import Schema
 from frazil.rows.actions import Action
 from frazil.rows.editor import RowEditor, assigned
 from frazil.rows.engine import Assignments, KeyPair, MergeClause, MergePlan
@@ -98,8 +97,8 @@ class Merge(MergeClauses[str | Expression]):
         tables = [column.name for column in self.schema.fields]
         if name not in tables or name not in source:
             where = "table" if name not in tables else "source"
-            known = tables if name not in tables else list(source)
-            hint = did_you_mean(name, known)
+            names = tables if name not in tables else list(source)
+            hint = did_you_mean(name, names)
             raise InvalidInput(f"key column {name!r} is not in the {where}{hint}")
         return KeyPair(target=name, source=name)
 
@@ -131,10 +130,13 @@ def key_pairs(on: n.Expression, target: NamedColumns, source: NamedColumns) -> l
     for part in n.conjuncts(on):
         if not isinstance(part, n.Comparison) or part.operator != "=":
             continue
-        for one, other in ((part.left, part.right), (part.right, part.left)):
-            mine, theirs = _column(one, target, source), _column(other, source, target)
-            if mine is not None and theirs is not None:
-                pairs.append(KeyPair(target=mine, source=theirs))
+        for side, other in ((part.left, part.right), (part.right, part.left)):
+            target_column, source_column = (
+                _column(side, target, source),
+                _column(other, source, target),
+            )
+            if target_column is not None and source_column is not None:
+                pairs.append(KeyPair(target=target_column, source=source_column))
                 break
     return pairs
 
@@ -151,7 +153,7 @@ def _column(node: n.Expression, rows: NamedColumns, others: NamedColumns) -> str
         return None
     if not before and any(name == other.lower() for other in others[1]):
         return None
-    return next((known for known in rows[1] if known.lower() == name), None)
+    return next((column for column in rows[1] if column.lower() == name), None)
 
 
 def merge(schema: Schema, source: Rows, on: str | Expression | Sequence[str], run: Run) -> Merge:

@@ -13,10 +13,22 @@ from enum import Enum, auto
 from typing import Any
 
 import numpy as np
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+
+from frazil.commit.change import VectorEdit
+from frazil.data.metadata_columns import column_at, path_of
+from frazil.filter.bind.bind import conjunction, disjunction, predicate
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.bind.literals import typed
+from frazil.filter.text.filter_text import parse
+from frazil.filter.transforms import joint_array
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import partition_key
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.values.types import plain_value
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression, Op
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     DayTransform,
     HourTransform,
     IdentityTransform,
@@ -24,20 +36,6 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-
-from frazil.commit.change import VectorEdit
-from frazil.data.metadata_columns import column_at, path_of
-from frazil.filter.bind.bind import conjunction, disjunction, predicate
-from frazil.filter.bind.filter_columns import ColumnIndex
-from frazil.filter.bind.literals import typed
-from frazil.filter.bind.operators import Op
-from frazil.filter.text.filter_text import parse
-from frazil.filter.transforms.transforms import joint_array
-from frazil.format.entries.batch import EntryBatch
-from frazil.format.entries.fields import partition_key
-from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import JointField, source_ids
-from frazil.format.values.types import plain_value
 from frazil.rows.actions import entries_of, removal_of
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
@@ -96,7 +94,7 @@ class Replaced:
 
     def _holds(self, part: PartitionField, value: Any) -> BooleanExpression | None:
         """What the source column of a partition field holds; None where that is not a range."""
-        if isinstance(part, JointField):
+        if part.is_joint:
             return None
         column = ColumnIndex.of(self.schema).with_id(part.source_id)
         kind = column.field.field_type
@@ -124,24 +122,24 @@ class Replaced:
         """The rows of a plan that lie in these partitions, as files that go and vector edits."""
         files = planned.plan.files
         current = files.numpy("spec_id") == self.spec.spec_id
-        mine = np.flatnonzero(current)
-        tuples = self.columns.recovered(files.take(mine), self.spec.spec_id)
+        rows = np.flatnonzero(current)
+        tuples = self.columns.recovered(files.take(rows), self.spec.spec_id)
         columns = [tuples.column(partition_key(part.field_id)) for part in self.spec.fields]
         inside = np.array(
-            [row in self.tuples for row in _tuples(columns, len(mine))], dtype=np.bool_
+            [row in self.tuples for row in _tuples(columns, len(rows))], dtype=np.bool_
         )
-        whole = mine[inside]
+        whole_rows = rows[inside]
         older = np.flatnonzero(~current)
         keys = [self._keys(planned, int(row)) for row in older]
-        gone, vectors = removal_of(
+        removed, vectors = removal_of(
             planned, np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64)
         )
-        tasks: list[Task] = planned.tasks(whole) if len(whole) else []
-        return entries_of([*tasks, *gone]), vectors
+        tasks: list[Task] = planned.tasks(whole_rows) if len(whole_rows) else []
+        return entries_of([*tasks, *removed]), vectors
 
     def _keys(self, planned: Planned, row: int) -> Longs:
         """Rows of a file with another spec that lie in these partitions."""
-        ids = [source_ids(part) for part in self.spec.fields]
+        ids = [part.source_ids for part in self.spec.fields]
         names = [str(self.schema.find_column_name(id)) for sources in ids for id in sources]
         reading = planned.reading()
         scan = replace(
@@ -150,14 +148,14 @@ class Replaced:
             params=(),
             columns=tuple(dict.fromkeys((*names, "_pos"))),
         )
-        reader = TaskReader(replace(reading, schema=scan.schema))
+        reader = TaskReader(replace(reading, schema=scan.read_schema))
         (task,) = planned.tasks(np.array([row], dtype=np.intp))
         parts: list[Longs] = []
         for batch in reader.read(task):
             columns = [
                 joint_array(
                     part.transform,
-                    [column_at(batch, path_of(scan.schema, id)) for id in sources],
+                    [column_at(batch, path_of(scan.read_schema, id)) for id in sources],
                     [self.schema.find_field(id).field_type for id in sources],
                 )
                 for part, sources in zip(self.spec.fields, ids, strict=True)

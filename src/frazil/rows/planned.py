@@ -14,8 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
+
+from frazil import arrow_compute as pc
+from frazil import arrow_values
+from frazil.data.metadata_columns import METADATA_COLUMNS, covering
+from frazil.data.read.read_files import Reading
+from frazil.filter.row_filter import columns_of
+from frazil.format import paths
+from frazil.format.entries.fields import stats_key
+from frazil.format.values.types import is_floating
+from frazil.format.vectors.puffin import StoredVector
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import (
     DateType,
     DecimalType,
     IntegerType,
@@ -26,16 +36,6 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzType,
 )
-
-from frazil import arrow_compute as pc
-from frazil import arrow_values
-from frazil.data.metadata_columns import METADATA_COLUMNS, covering
-from frazil.data.read.read_files import Reading
-from frazil.filter.rows.row_filter import columns_of
-from frazil.format import paths
-from frazil.format.entries.fields import stats_key
-from frazil.format.values.types import is_floating
-from frazil.format.vectors.puffin import StoredVector
 from frazil.properties.registry import DATA_PATH
 from frazil.scan.plan import EachLeaf, Plan, plan
 from frazil.scan.tasks import Task, tasks_of
@@ -106,7 +106,7 @@ class Planned:
         if condition.sql is not None:
             columns = {**METADATA_COLUMNS, **{f.name: f for f in scan.table_schema.fields}}
             needed |= {columns[name].field_id for name in condition.sql.columns(list(columns))}
-        return covering(scan.schema, scan.table_schema, needed)
+        return covering(scan.read_schema, scan.table_schema, needed)
 
     def reading(self) -> Reading:
         """How the files are read, whichever rows match."""
@@ -170,12 +170,12 @@ class Planned:
         """Which files surely name columns as a schema of the table does; files that were taken
         over from elsewhere may call a column by another one's name."""
         stored = self.plan.files.column("location")
-        own = ~_mask(paths.which_absolute(stored))
+        is_relative = ~_mask(paths.which_absolute(stored))
         folder = DATA_PATH.of(self.scan._handle.metadata.properties)
-        if folder is not None and not own.all():
+        if folder is not None and not is_relative.all():
             resolved = paths.resolve_all(self.scan._handle.location, stored)
-            own |= _mask(pc.starts_with(resolved, folder))
-        return own
+            is_relative |= _mask(pc.starts_with(resolved, folder))
+        return is_relative
 
     def may_have_nan(self, column: NestedField) -> npt.NDArray[np.bool_]:
         """Files with a NaN in a column, or where metadata does not say that there is none."""
@@ -233,8 +233,10 @@ class Planned:
 
     def among(self, held: Planned) -> Planned:
         """The files of a held plan that this one has too, as this one's scan reads them."""
-        mine = set(self.paths)
-        rows = np.array([at for at, path in enumerate(held.paths) if path in mine], dtype=np.intp)
+        own_paths = set(self.paths)
+        rows = np.array(
+            [at for at, path in enumerate(held.paths) if path in own_paths], dtype=np.intp
+        )
         return held.part(rows, self.scan)
 
     def located(self, keys: Longs) -> Iterator[tuple[int, Longs]]:

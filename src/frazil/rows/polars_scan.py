@@ -10,15 +10,13 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg import types as ice
-from pyiceberg.expressions import BooleanExpression
-
 from frazil.errors import FrazilError
 from frazil.extras import needed
 from frazil.filter.bind.bind import conjunction, predicate
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
+from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.bind.literals import typed
-from frazil.filter.bind.operators import Op
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import BooleanExpression, Column, Op
 from frazil.value_classes import replace
 
 if TYPE_CHECKING:
@@ -48,8 +46,8 @@ def lazy_frame(scan: Scan) -> polars.LazyFrame:
             chosen = narrowed(chosen, condition)  # polars takes the first rows before it filters
         if columns is not None:
             names_read = {*columns, *(condition.meta.root_names() if condition is not None else ())}
-            names = [field.name for field in scan.schema.fields if field.name in names_read]
-            chosen = replace(chosen, columns=tuple(names or [scan.schema.fields[0].name]))
+            names = [field.name for field in scan.read_schema.fields if field.name in names_read]
+            chosen = replace(chosen, columns=tuple(names or [scan.read_schema.fields[0].name]))
         for batch in chosen.to_batches():
             frame = pl.DataFrame(batch)
             if condition is not None:
@@ -72,13 +70,13 @@ def narrowed(scan: Scan, condition: polars.Expr) -> Scan:
 
 def _pushed(scan: Scan, node: Any) -> Iterator[BooleanExpression]:
     columns = ColumnIndex.of(scan.table_schema)
-    known = {field.name: field.field_id for field in scan.table_schema.fields}
+    ids_by_name = {field.name: field.field_id for field in scan.table_schema.fields}
     for part in _conjuncts(node):
         try:
             comparison = _comparison(part)
-            if comparison is None or comparison[0] not in known:
+            if comparison is None or comparison[0] not in ids_by_name:
                 continue
-            column = columns.with_id(known[comparison[0]])
+            column = columns.with_id(ids_by_name[comparison[0]])
             test = _predicate(column, comparison[1], comparison[2])
         except (KeyError, TypeError, ValueError, FrazilError):
             continue  # another form of expressions than this one is not pushed

@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
-from pyiceberg.expressions import And, BooleanExpression
-from pyiceberg.schema import Schema
 
 from frazil import arrow_values
 from frazil.argument_checks import check_arguments
@@ -18,6 +16,8 @@ from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, wit
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.condition import Condition, Matching, Where, condition, text_of
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.expressions import And, BooleanExpression
+from frazil.iceberg.schema import Schema
 from frazil.properties.registry import NAME_MAPPING, VERIFY_CHECKSUMS
 from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan, plan
 from frazil.scan.report import ScanReport
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import duckdb
     import polars
     import pyarrow.dataset
+    from pyiceberg.schema import Schema as PyIcebergSchema
     from pyiceberg.table import FileScanTask
 
     from frazil.data.read.read_files import Reading
@@ -138,8 +139,15 @@ class Scan(ArrowRows):
             )
         return bound.filter
 
+    @property
+    def schema(self) -> PyIcebergSchema:
+        """The columns that reading gives, as PyIceberg's schema."""
+        from frazil.iceberg.pyiceberg_values import pyiceberg_schema
+
+        return pyiceberg_schema(self.read_schema)
+
     @cached_property
-    def schema(self) -> Schema:
+    def read_schema(self) -> Schema:
         """The columns that reading gives, metadata columns included when named."""
         if self.columns is None:
             return self.table_schema
@@ -155,7 +163,7 @@ class Scan(ArrowRows):
         """The Arrow schema of the result."""
         from frazil.data.schema import arrow_schema
 
-        return arrow_schema(self.schema)
+        return arrow_schema(self.read_schema)
 
     # Planning
 
@@ -191,10 +199,12 @@ class Scan(ArrowRows):
 
     def to_pyiceberg_tasks(self) -> list[FileScanTask]:
         """The plan as PyIceberg's tasks, for its readers and tools."""
+        from frazil.iceberg.pyiceberg_values import pyiceberg_expression
         from frazil.scan.pyiceberg_tasks import file_scan_tasks
 
         metadata = self._handle.metadata
-        return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
+        where = pyiceberg_expression(self.filter)
+        return list(file_scan_tasks(self.tasks(), metadata, where=where))
 
     def explain(self, *, per_leaf: bool = False) -> ScanReport:
         """What planning considered and pruned, level by level. Prints as text.
@@ -210,7 +220,7 @@ class Scan(ArrowRows):
         metadata = self._handle.metadata
         return Reading(
             storage=self._handle.storage,
-            schema=self.schema,
+            schema=self.read_schema,
             table_schema=with_dropped(self.table_schema, metadata.schemas),
             row_filter=self.filter,
             specs=metadata.specs_by_id(),
@@ -306,7 +316,7 @@ class Scan(ArrowRows):
         with explained, duckdb_connection.streaming(connection, query):
             reader = relation.to_arrow_reader(1 << 17)
             with duckdb_streams.streamed(reader, connection, query) as rows:
-                yield from conformed(rows, self.schema)
+                yield from conformed(rows, self.read_schema)
 
     def count(self) -> int:
         """The number of rows, from metadata where possible; other files are read in parallel.
@@ -346,20 +356,20 @@ def select_columns(
     schema: Schema, names: Sequence[str], *, specs: Sequence[Any], case_sensitive: bool = True
 ) -> Schema:
     """The schema of the named columns, in their order; metadata columns by their names."""
-    known = {
+    known_names = {
         **METADATA_COLUMNS,
         "_partition": partition_column(specs, schema),
     }
     fields: list[Any] = []
     unknown: list[str] = []
-    own = {field.name: field for field in schema.fields}
+    own_fields = {field.name: field for field in schema.fields}
     for name in names:
-        if name in own:  # a name may have dots
-            fields.append(own[name])
+        if name in own_fields:  # a name may have dots
+            fields.append(own_fields[name])
             continue
         top = name.split(".")[0]
-        if name in known and top not in own:
-            fields.append(known[name])
+        if name in known_names and top not in own_fields:
+            fields.append(known_names[name])
             continue
         try:
             fields.append(schema.find_field(top, case_sensitive=case_sensitive))
@@ -373,9 +383,9 @@ def select_columns(
             f"the table has {columns}"
             + did_you_mean(unknown[0], [field.name for field in schema.fields])
         )
-    nested = [name for name in names if "." in name and name not in own]
+    nested = [name for name in names if "." in name and name not in own_fields]
     if nested:
-        plain_names = [name for name in names if name not in known]
+        plain_names = [name for name in names if name not in known_names]
         chosen = schema.select(*plain_names, case_sensitive=case_sensitive)
         by_id = {field.field_id: field for field in chosen.fields}
         fields = [by_id.get(field.field_id, field) for field in fields]

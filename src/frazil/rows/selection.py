@@ -126,13 +126,13 @@ def _packed(
 ) -> list[npt.NDArray[np.intp]]:
     """Runs of files up to a maximum number of bytes, in the order of the plan."""
     bins: list[list[int]] = [[]]
-    held = 0
+    packed_bytes = 0
     for row in rows.tolist():
-        if bins[-1] and held + int(sizes[row]) > max_bytes:
+        if bins[-1] and packed_bytes + int(sizes[row]) > max_bytes:
             bins.append([])
-            held = 0
+            packed_bytes = 0
         bins[-1].append(row)
-        held += int(sizes[row])
+        packed_bytes += int(sizes[row])
     return [np.array(part, dtype=np.intp) for part in bins if part]
 
 

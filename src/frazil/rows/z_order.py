@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg.schema import Schema
 from frazil.value_classes import dataclass
 
 Codes = npt.NDArray[np.uint64]
@@ -35,11 +35,11 @@ class ZOrder:
     @staticmethod
     def of(columns: Sequence[str], schema: Schema) -> ZOrder:
         """Check that these are two or more columns of a table."""
-        known = {column.name for column in schema.fields}
+        names = {column.name for column in schema.fields}
         for name in columns:
-            if name not in known:
+            if name not in names:
                 raise InvalidInput(
-                    f"z-order: unknown column {name!r}; the table has {', '.join(known)}"
+                    f"z-order: unknown column {name!r}; the table has {', '.join(names)}"
                 )
         if len(set(columns)) < 2:
             raise InvalidInput("z-order takes two columns or more; for one, sort by it")
@@ -98,18 +98,18 @@ def ordered(array: pa.Array, name: str) -> Codes:
         array = array.storage
     kind = array.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        whole = array.cast(pa.int64())
+        integers = array.cast(pa.int64())
     elif pa.types.is_date32(kind):
-        whole = array.cast(pa.int32()).cast(pa.int64())
+        integers = array.cast(pa.int32()).cast(pa.int64())
     elif pa.types.is_temporal(kind):
-        whole = array.cast(pa.int64())
+        integers = array.cast(pa.int64())
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _floats(array.cast(pa.float64()))
     elif _is_text(kind) or _is_fixed(kind):
         return _texts(array.cast(pa.large_binary()))
     else:
         raise Unsupported(f"z-order cannot use column {name} of type {kind}", feature="z-order")
-    numbers = np.asarray(whole.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
+    numbers = np.asarray(integers.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
     return numbers.view(np.uint64) ^ _SIGN
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import LAST_UPDATED, POS
@@ -21,6 +19,8 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import bitmap
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.scan.deletes_in_force import DeleteSets, live_deletes, reach_of, tasks_for
 from frazil.scan.plan import plan
 from frazil.scan.tasks import Positions, Task, TaskReader
@@ -215,10 +215,10 @@ class StepPlanner:
         metadata = self.reader.metadata
         where = reach_of(deletes.fresh, metadata.schema())
         files = plan(self.reader, snapshot, where=where).files
-        known = ByEntry[bool]()
+        seen_entries = ByEntry[bool]()
         for key in entry_keys(changed):
-            known.put(key, True)
-        stayed = np.array([not known.pop(key) for key in entry_keys(files)], dtype=np.bool_)
+            seen_entries.put(key, True)
+        stayed = np.array([not seen_entries.pop(key) for key in entry_keys(files)], dtype=np.bool_)
         touched = files.filter(stayed)
         hit = [bool(task.deletes) for task in tasks_for(self.reader, touched, deletes.fresh)]
         touched = touched.filter(np.array(hit, dtype=np.bool_))
@@ -231,11 +231,11 @@ class StepPlanner:
         reader = TaskReader(positions)
         for old, new in zip(before, after, strict=True):
             if any(file.equality_ids for file in (*old.deletes, *new.deletes)):
-                gone = bitmap.difference(reader.positions(old), reader.positions(new))
+                deleted = bitmap.difference(reader.positions(old), reader.positions(new))
             else:
-                gone = bitmap.difference(_dropped(reader, new), _dropped(reader, old))
-            if gone.size:
-                yield FileRows(task=old, positions=gone)
+                deleted = bitmap.difference(_dropped(reader, new), _dropped(reader, old))
+            if deleted.size:
+                yield FileRows(task=old, positions=deleted)
 
 
 def _whole(tasks: Iterable[Task]) -> tuple[FileRows, ...]:

@@ -11,22 +11,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    GreaterThanOrEqual,
-    LessThanOrEqual,
-    Or,
-    Reference,
-)
-from pyiceberg.schema import Schema
 
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Op,
+    Or,
+    Reference,
+    UnboundPredicate,
+)
+from frazil.iceberg.literals import literal
+from frazil.iceberg.schema import Schema
 from frazil.scan.match_deletes import DeleteFiles, delete_keys
 from frazil.scan.tasks import Task, file_tasks
 from frazil.tree.partition_tuples import PartitionColumns
@@ -79,14 +80,18 @@ class DeleteSets:
     ) -> DeleteSets:
         """The sets around one snapshot, from what it holds and what it did."""
         after = live_deletes(reader, snapshot)
-        gone = removed.filter(_is_delete(removed))
-        if after is None and not gone.num_rows:
+        removed_deletes = removed.filter(_is_delete(removed))
+        if after is None and not removed_deletes.num_rows:
             return DeleteSets()
         fresh = added.filter(_is_delete(added))
-        kept = _minus(after, fresh if fresh.num_rows else None)
-        parts = [batch for batch in (kept, gone) if batch is not None and batch.num_rows]
+        old_deletes = _minus(after, fresh if fresh.num_rows else None)
+        parts = [
+            batch
+            for batch in (old_deletes, removed_deletes)
+            if batch is not None and batch.num_rows
+        ]
         before = EntryBatch.concat(parts) if parts else None
-        return DeleteSets(before=before, after=after, fresh=_minus(after, kept))
+        return DeleteSets(before=before, after=after, fresh=_minus(after, old_deletes))
 
 
 def _is_delete(batch: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -105,8 +110,8 @@ def _names(batch: EntryBatch) -> list[tuple[str, int | None]]:
 def _minus(batch: EntryBatch | None, others: EntryBatch | None) -> EntryBatch | None:
     if batch is None or others is None:
         return batch
-    known = set(_names(others))
-    left = batch.filter(np.array([name not in known for name in _names(batch)], dtype=np.bool_))
+    names = set(_names(others))
+    left = batch.filter(np.array([name not in names for name in _names(batch)], dtype=np.bool_))
     return left if left.num_rows else None
 
 
@@ -145,9 +150,9 @@ def _range_of(deletes: EntryBatch, row: int, schema: Schema) -> BooleanExpressio
             continue
         if not _is_plain(lower.type):
             continue
-        term = Reference(name)
-        above = GreaterThanOrEqual(term=term, value=lower.as_py())
-        result = And(result, And(above, LessThanOrEqual(term=term, value=upper.as_py())))
+        for op, bound in ((Op.GE, lower), (Op.LE, upper)):
+            end = UnboundPredicate(op, Reference(name), (literal(bound.as_py()),))
+            result = And(result, end)
     return result
 
 

@@ -1,20 +1,29 @@
-"""Which delete files apply to which data files: by sequence number, scope and overlap.
+"""Which delete manifests a plan opens, and which delete files apply to which data files.
+
+They match by sequence number, scope and overlap.
 
 Deletion vectors need no matching, they are in the data file's entry. Equality deletes apply to
 older files of their partition (or of the table), whose statistics overlap theirs. Position delete
 files and vectors of carried v2 and v3 delete manifests apply by path.
+
+A delete manifest is left closed when every data file that is left is younger than its deletes, when
+it belongs to a data manifest that was pruned, or when it is of one partition spec whose partitions
+the filter rules out: a delete of a partition applies to no other. Bounds of other columns tell
+nothing, as only the delete files themselves say which columns they compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil.filter.prune.prune import Filter
 from frazil.format import paths
+from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import (
     FILE_PATH,
@@ -24,7 +33,67 @@ from frazil.format.entries.fields import (
     stats_key,
 )
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
+from frazil.tree.read import LeafRef, leaf_refs
 from frazil.value_classes import dataclass
+
+MIN_SEQUENCE = "manifest_info.min_sequence_number"
+_MEMBERS = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
+
+
+def leaves_to_open(
+    root: EntryBatch,
+    *,
+    data_rows: np.ndarray[Any, np.dtype[np.int64]],
+    opened: Collection[str],
+    filter: Filter,
+    partitions: PartitionColumns,
+) -> list[LeafRef]:
+    """Delete manifests that may apply to what the root's `data_rows` (files and leaves) hold."""
+    if not data_rows.size:
+        return []
+    kind = root.numpy("content_type")
+    listed = np.flatnonzero(tracking.live_mask(root) & (kind == ContentType.DELETE_MANIFEST))
+    if not listed.size:
+        return []
+    oldest = _oldest(root, data_rows)
+    leaves = [
+        leaf
+        for leaf in leaf_refs(root, listed)
+        if (leaf.referenced_file is None or leaf.referenced_file in opened)
+        and leaf.sequence_number >= oldest
+    ]
+    return _in_partitions(root, leaves, filter, partitions)
+
+
+def _oldest(root: EntryBatch, rows: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """The smallest data sequence number that a file of these entries can have."""
+    picked = root.select({"content_type", MIN_SEQUENCE, "tracking.sequence_number"}).take(rows)
+    in_leaf = picked.numpy("content_type") == ContentType.DATA_MANIFEST
+    least = picked.numpy(MIN_SEQUENCE, missing=0)
+    sequence_numbers = picked.numpy("tracking.sequence_number", missing=0)
+    return int(np.where(in_leaf, least, sequence_numbers).min())
+
+
+def _in_partitions(
+    root: EntryBatch, leaves: Sequence[LeafRef], filter: Filter, partitions: PartitionColumns
+) -> list[LeafRef]:
+    """Those whose partitions the filter does not rule out."""
+    chosen_rows: set[int] = set()
+    by_spec: dict[int | None, list[LeafRef]] = {}
+    for leaf in leaves:
+        # Leaves of v4 may hold files of several specs.
+        spec_id = leaf.spec_id if leaf.format_version == 0 else None
+        by_spec.setdefault(spec_id, []).append(leaf)
+    for spec_id, group in by_spec.items():
+        fields = [part.stats_id for part in partitions.of_spec(spec_id)]
+        keys = {stats_key(id, name) for id in fields if id is not None for name in _MEMBERS}
+        rows = np.array([leaf.row for leaf in group], dtype=np.int64)
+        if keys:
+            entries = root.select({"content_type", *keys & set(root.keys)}).take(rows)
+            rows = rows[filter.might_match(entries)]
+        chosen_rows.update(rows.tolist())
+    return [leaf for leaf in leaves if leaf.row in chosen_rows]
+
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -70,16 +139,16 @@ class DeleteFiles:
 
         A vector names it; of a position delete file the bounds of its paths are the same.
         """
-        named = self.batch.column("referenced_file")
+        referenced = self.batch.column("referenced_file")
         kinds = self.batch.column("content_type")
         lower = self.batch.column(stats_key(FILE_PATH, "lower_bound"))
         upper = self.batch.column(stats_key(FILE_PATH, "upper_bound"))
         nothing = pa.scalar(None, pa.string())
         if pa.types.is_string(lower.type) and pa.types.is_string(upper.type):
-            named = pc.coalesce(named, pc.if_else(pc.equal(lower, upper), lower, nothing))
+            referenced = pc.coalesce(referenced, pc.if_else(pc.equal(lower, upper), lower, nothing))
         by_position = pc.equal(kinds, int(ContentType.POSITION_DELETES))
-        named = pc.if_else(by_position, named, nothing)
-        return paths.relativise_all(self.location, named)
+        referenced = pc.if_else(by_position, referenced, nothing)
+        return paths.relativise_all(self.location, referenced)
 
     def _by_target(self, files: EntryBatch, targets: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
         """Data file and delete file, for delete files that speak of one."""
@@ -88,13 +157,13 @@ class DeleteFiles:
             return
         ages = files.numpy("tracking.sequence_number", missing=0)
         limits = self.batch.numpy("tracking.sequence_number", missing=0)[rows]
-        meant = targets.take(pa.array(rows)).combine_chunks().dictionary_encode()
+        encoded = targets.take(pa.array(rows)).combine_chunks().dictionary_encode()
         # A table may list a file twice, and several deletes may speak of one file.
-        file_of = pc.index_in(files.column("location"), value_set=meant.dictionary)
+        file_of = pc.index_in(files.column("location"), value_set=encoded.dictionary)
         code = np.asarray(pc.fill_null(file_of, -1), dtype=np.int64)
         listing = np.flatnonzero(code >= 0)
         listing = listing[np.argsort(code[listing], kind="stable")]
-        target_index = np.asarray(meant.indices, dtype=np.int64)
+        target_index = np.asarray(encoded.indices, dtype=np.int64)
         starts = np.searchsorted(code[listing], target_index, side="left")
         ends = np.searchsorted(code[listing], target_index, side="right")
         for at in np.flatnonzero(starts < ends).tolist():
@@ -128,9 +197,9 @@ class DeleteFiles:
         delete = self.batch.slice(row, 1)
         mask = np.asarray(files.numpy("spec_id") == delete.column("spec_id")[0].as_py())
         rows = np.flatnonzero(mask)
-        own = files.take(rows)
+        partitions = files.take(rows)
         for part in spec:
-            mask[rows] &= _equal(part.values(own), part.values(delete)[0])
+            mask[rows] &= _equal(part.values(partitions), part.values(delete)[0])
         return mask
 
     def _overlaps(self, row: int, files: EntryBatch, field_id: int) -> Mask:
@@ -167,3 +236,6 @@ def delete_keys(field_ids: Sequence[int], partition_field_ids: Sequence[int]) ->
     for id in (*field_ids, FILE_PATH):
         keys.update(stats_key(id, name) for name in names)
     return frozenset(keys)
+
+
+__all__ = ["DELETE_KEYS", "MIN_SEQUENCE", "DeleteFiles", "Mask", "delete_keys", "leaves_to_open"]

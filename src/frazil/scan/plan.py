@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.schema import Schema
 
 from frazil import arrow_values
 from frazil.errors import FormatError
@@ -22,22 +20,16 @@ from frazil.filter.prune.prune import Codes, Filter, PruneResult, Reason, compil
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.entries.fields import PARTITION_PREFIX, VECTOR_KEYS, ContentType
+from frazil.format.entries.fields import PARTITION_PREFIX, STATS_PREFIX, VECTOR_KEYS, ContentType
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
-from frazil.scan.delete_leaves import MIN_SEQUENCE, leaves_to_open
-from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.schema import Schema
+from frazil.scan.match_deletes import MIN_SEQUENCE, DeleteFiles, Mask, delete_keys, leaves_to_open
 from frazil.scan.report import LeafReport, LevelReport, ScanReport
 from frazil.storage import Storage, StorageCall
 from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.partition_tuples import PartitionColumns
-from frazil.tree.read import (
-    LeafRef,
-    Tree,
-    TreeReader,
-    data_leaves,
-    labelled,
-    leaf_refs,
-)
+from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled, leaf_refs
 from frazil.tree.table_shape import shape_of
 from frazil.value_classes import dataclass, field, replace
 
@@ -279,15 +271,16 @@ class _Planner:
                     batches, leaf_report = self._leaves(leaves, keys)
                 tree = self._reader.tree(self._snapshot, keys=keys)
             picked = self._marked(labelled(tree.root.filter(in_root), None))
-            read = sum(call.bytes for call in calls)
-        files = EntryBatch.concat([picked, *batches], combine=False)
+            bytes_read = sum(call.bytes for call in calls)
+        parts = [_asked_for(batch, keys) for batch in (picked, *batches)]
+        files = EntryBatch.concat(parts, combine=False)
         matches = {} if deletes is None else deletes.match(files)
         reasons = self._reasons(tree, leaves) if self._with_reasons else None
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
             filter=filter_text(self._where),
             root=replace(root_report, bytes_read=read_at_root),
-            leaves=replace(leaf_report, bytes_read=read - read_at_root),
+            leaves=replace(leaf_report, bytes_read=bytes_read - read_at_root),
             ms=(time.perf_counter() - began) * 1000,
             per_leaf=self._leaf_reports(tree, reasons) if self._per_leaf and reasons else (),
             **_totals(files, deletes, matches),
@@ -309,8 +302,8 @@ class _Planner:
         codes = np.full(root.num_rows, -1, dtype=np.int32)
         reasons: tuple[Reason, ...] = ()
         if self._ruled_out.size:
-            asked = root.select({"content_type", *self._filter_keys})
-            why = self._filter.reasons(asked.take(self._ruled_out))
+            columns = root.select({"content_type", *self._filter_keys})
+            why = self._filter.reasons(columns.take(self._ruled_out))
             codes[self._ruled_out] = why.codes
             reasons = why.reasons
         leaves = np.flatnonzero(live & (kind == ContentType.DATA_MANIFEST))
@@ -405,9 +398,9 @@ class _Planner:
             return None
         partitions = PartitionColumns.of(self._reader.metadata)
         in_specs = partitions.stats_keys({*partitions.by_spec})
-        asked = {MIN_SEQUENCE, *self._filter_keys, *in_specs}
+        keys = {MIN_SEQUENCE, *self._filter_keys, *in_specs}
         leaves = leaves_to_open(
-            self._reader.tree(self._snapshot, keys=asked).root,
+            self._reader.tree(self._snapshot, keys=keys).root,
             data_rows=rows,
             opened={leaf.location for leaf in kept},
             filter=self._filter,
@@ -426,8 +419,8 @@ class _Planner:
         keys = delete_keys(ids, self._partition_ids) | sources.partition_keys
         batches: list[EntryBatch] = []
         if sources.inline.any():
-            whole = self._reader.tree(self._snapshot, keys=keys | self._keys | self._filter_keys)
-            batches.append(whole.root.filter(sources.inline))
+            tree = self._reader.tree(self._snapshot, keys=keys | self._keys | self._filter_keys)
+            batches.append(tree.root.filter(sources.inline))
         batches += self._reader.map(sources.leaves, lambda leaf: self._reader.live(leaf, keys=keys))
         batch = EntryBatch.concat(batches)
         if not batch.num_rows:
@@ -444,6 +437,14 @@ class _DeleteSources:
     leaves: tuple[LeafRef, ...]
     partitions: PartitionColumns
     partition_keys: frozenset[str]
+
+
+def _asked_for(batch: EntryBatch, keys: frozenset[str]) -> EntryBatch:
+    """Entries without statistics that an earlier plan left in the cache: those of one leaf would
+    be columns of nulls for the files of all others."""
+    return batch.without(
+        *(key for key in batch.keys if key.startswith(STATS_PREFIX) and key not in keys)
+    )
 
 
 def _level(result: PruneResult, *, considered: int) -> LevelReport:

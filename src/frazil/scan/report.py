@@ -179,8 +179,8 @@ def _level_lines(name: str, level: LevelReport) -> list[str]:
         text += f"; {counted(level.dead, 'dead entry', 'dead entries')} skipped"
     cost = f"{level.ms:.1f} ms"
     if level.manifests_read:
-        read = counted(level.manifests_read, "manifest")
+        manifests = counted(level.manifests_read, "manifest")
         how = f"read, {size(level.bytes_read)}" if level.bytes_read else "from memory"
-        cost = f"{read} {how}, {cost}"
+        cost = f"{manifests} {how}, {cost}"
     lines = wrap(f"{text}; {cost}", _WIDTH - len(name), break_on_hyphens=False)
     return [f"{name if not at else ' ' * len(name)}{line}" for at, line in enumerate(lines)]

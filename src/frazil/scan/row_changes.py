@@ -1,29 +1,104 @@
 """Row changes as record batches: rows that went, rows that came, and pairs of the two.
 
+Over a range of snapshots, change sets are folded into one first: an entry that came and went inside
+the range leaves no trace, and one that changed several times is told by its first and its last
+state. A file that was removed and added again is two entries: its rows have other ids.
+
 Memory is bounded by one batch of rows plus the row ids that one step removed and added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.data.read.read_files import Reading
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
+from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
-from frazil.scan.change_steps import ChangeStep, StepPlanner
-from frazil.scan.net_changes import net_files
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
+from frazil.scan.change_steps import ChangeStep, FileSets, StepPlanner
 from frazil.scan.tasks import TaskReader
+from frazil.tree.changes import append_runs, appended, changes_of
+from frazil.tree.locate import ByEntry, EntryKey, entry_keys
 from frazil.tree.read import TreeReader
 from frazil.value_classes import dataclass, replace
+
+_STATE = ("deletion_vector.location", "deletion_vector.offset", "tracking.sequence_number")
+"""What changes when an entry loses rows or has columns updated."""
+
+
+@dataclass(slots=True)
+class _FileSpan:
+    """An entry at the start and at the end of a range; None where it is not there."""
+
+    start: EntryBatch | None
+    end: EntryBatch | None
+
+    @property
+    def is_same(self) -> bool:
+        if self.start is None or self.end is None:
+            return self.start is self.end
+        return all(self.start.pylist(key) == self.end.pylist(key) for key in _STATE)
+
+
+def net_files(reader: TreeReader, snapshots: Iterable[Snapshot]) -> FileSets:
+    """The files that a range of snapshots, oldest first, changed in the end."""
+    fates = ByEntry[_FileSpan]()
+    for run in append_runs(snapshots):
+        together = appended(reader, run)
+        if together is not None:
+            _fold_added(fates, together.files)
+        else:
+            for snapshot in run:
+                _fold(fates, FileSets.of(changes_of(reader, snapshot)))
+    changed = [fate for fate in fates.values() if not fate.is_same]
+    stayed = [fate for fate in changed if fate.start is not None and fate.end is not None]
+    return FileSets(
+        gone=_concat(fate.start for fate in changed if fate.end is None),
+        before=_concat(fate.start for fate in stayed),
+        after=_concat(fate.end for fate in stayed),
+        added=_concat(fate.end for fate in changed if fate.start is None),
+    )
+
+
+def _fold(fates: ByEntry[_FileSpan], files: FileSets) -> None:
+    for key, entry in _each(files.gone):
+        _live(fates, key, entry).end = None
+    for (key, old), (_, new) in zip(_each(files.before), _each(files.after), strict=True):
+        _live(fates, key, old).end = new
+    _fold_added(fates, files.added)
+
+
+def _live(fates: ByEntry[_FileSpan], key: EntryKey, entry: EntryBatch) -> _FileSpan:
+    """The fate of an entry that is there: one not met before was there at the start."""
+    fate = fates.find(key, lambda known: known.end is not None)
+    if fate is None:
+        fate = _FileSpan(entry, entry)
+        fates.put(key, fate)
+    return fate
+
+
+def _fold_added(fates: ByEntry[_FileSpan], added: EntryBatch) -> None:
+    for key, entry in _each(added):
+        fates.put(key, _FileSpan(None, entry))
+
+
+def _each(batch: EntryBatch) -> Iterable[tuple[EntryKey, EntryBatch]]:
+    for row, key in enumerate(entry_keys(batch)):
+        yield key, batch.slice(row, 1)
+
+
+def _concat(entries: Iterable[EntryBatch | None]) -> EntryBatch:
+    batches = [entry for entry in entries if entry is not None]
+    return EntryBatch.concat(batches) if batches else EntryBatch.empty()
 
 
 class ChangeType(StrEnum):
@@ -53,14 +128,14 @@ def feed_schema(schema: Schema) -> pa.Schema:
 
 def feed_columns(schema: Schema) -> Schema:
     """The columns of a feed: the table's and `_row_id`; names that the feed uses are refused."""
-    own = [field for field in schema.fields if field.field_id != ROW_ID.field_id]
-    taken = {field.name for field in own} & {ROW_ID.name, *CHANGE_COLUMNS.names}
-    if taken:
+    fields = [field for field in schema.fields if field.field_id != ROW_ID.field_id]
+    clashes = {field.name for field in fields} & {ROW_ID.name, *CHANGE_COLUMNS.names}
+    if clashes:
         raise InvalidInput(
-            f"the table has columns that a change feed names itself: {', '.join(sorted(taken))}; "
+            f"the table has columns that a change feed names itself: {', '.join(sorted(clashes))}; "
             "choose other columns, or rename them"
         )
-    return Schema(*own, ROW_ID)
+    return Schema(*fields, ROW_ID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +168,10 @@ class RowFeed:
         `starts_whole` takes every row of the first one as inserted, whatever made it.
         """
         planner = StepPlanner(reader=self.reader, reading=self.reading)
-        whole = snapshots[:1] if starts_whole else ()
-        steps = chain(map(planner.whole, whole), planner.steps(snapshots[len(whole) :]))
+        full_snapshots = snapshots[:1] if starts_whole else ()
+        steps = chain(
+            map(planner.whole, full_snapshots), planner.steps(snapshots[len(full_snapshots) :])
+        )
         for ordinal, (snapshot, step) in enumerate(zip(snapshots, steps, strict=True)):
             yield from self._step(step, snapshot, first_ordinal + ordinal)
 
@@ -134,12 +211,12 @@ class RowFeed:
             self.reading, schema=Schema(ROW_ID, LAST_UPDATED), row_filter=AlwaysTrue()
         )
         reader = TaskReader(lineage)
-        gone = [
+        deleted = [
             batch.column(0)
             for part in step.removed
             for batch in reader.read(part.task, only=part.positions)
         ]
-        left = pa.chunked_array(gone, pa.int64()).drop_null().combine_chunks()
+        left = pa.chunked_array(deleted, pa.int64()).drop_null().combine_chunks()
         if not len(left):
             return None
         updated: list[pa.Array] = []
@@ -200,4 +277,4 @@ class _Stamp:
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-__all__ = ["CHANGE_COLUMNS", "ChangeType", "RowFeed", "feed_columns", "feed_schema"]
+__all__ = ["CHANGE_COLUMNS", "ChangeType", "RowFeed", "feed_columns", "feed_schema", "net_files"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
 
 from frazil.data.read.equality import EqualityDeletes
 from frazil.data.read.read_files import Reading, read_file
@@ -23,6 +22,7 @@ from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import PARTITION_PREFIX, ContentType
 from frazil.format.vectors import bitmap
 from frazil.format.vectors.puffin import StoredVector
+from frazil.iceberg.expressions import AlwaysTrue
 from frazil.storage import readers_at
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector, vectors_of
@@ -276,19 +276,19 @@ class TaskReader:
         return positions
 
     def _equality_of(self, file: DeleteFile) -> EqualityDeletes:
-        known = self._equality.get(file.source.path)
-        if known is None:
+        cached = self._equality.get(file.source.path)
+        if cached is None:
             from frazil.data.read.delete_files import read_equality_deletes
 
-            known = read_equality_deletes(
+            cached = read_equality_deletes(
                 file.source,
                 file.equality_ids,
                 storage=self.reading.storage,
                 schema=self.reading.table_schema,
                 name_mapping=self.reading.name_mapping,
             )
-            self._equality[file.source.path] = known
-        return known
+            self._equality[file.source.path] = cached
+        return cached
 
     def _positions_of(self, file: DeleteFile, task: Task) -> Positions:
         by_path = self._positions.get(file.source.path)

@@ -26,14 +26,12 @@ from starlette.types import Scope, Send
 
 from frazil import cancellation
 from frazil.errors import FrazilError, Overloaded
-from frazil.serve.access.admission import Lane
-from frazil.serve.access.bodies import Body, Gone, Receive
+from frazil.serve.access.admission import Body, Gone, Lane, Receive
 from frazil.serve.access.guard import API_HEADERS, check_not_a_page
 from frazil.serve.access.principals import Principal, authenticated
 from frazil.serve.access.rights import ANYBODY, Names, Rights, Role
 from frazil.serve.exchange import Endpoint, Request, Response, Right, namespace_of
 from frazil.serve.explorer import endpoints as explorer
-from frazil.serve.explorer import static_files
 from frazil.serve.limits import MAX_QUESTION_BYTES
 from frazil.serve.native import native_endpoints
 from frazil.serve.native.native_appends import Appends
@@ -87,7 +85,7 @@ def build(service: Service) -> Starlette:
         )
         for below in ("/v1", "/v2")
     }
-    seen = _Rest(
+    rest = _Rest(
         service,
         explorer.ENDPOINTS,
         below=explorer.API,
@@ -101,7 +99,7 @@ def build(service: Service) -> Starlette:
             Route(f"{below}/{{rest:path}}", version.answer, methods=_METHODS)
             for below, version in versions.items()
         ),
-        Route(f"{explorer.API}/{{rest:path}}", seen.answer, methods=["GET", "POST"]),
+        Route(f"{explorer.API}/{{rest:path}}", rest.answer, methods=["GET", "POST"]),
         *(Route(page.template, page.handler) for page in PAGES),
     ]
     middleware = [
@@ -136,9 +134,7 @@ async def _health(_: HttpRequest) -> HttpResponse:
 async def _page(request: HttpRequest) -> HttpResponse:
     """A file of the explorer's page."""
     path = request.path_params.get("path", "")
-    response = await to_thread.run_sync(
-        static_files.page, path, request.headers.get("if-none-match")
-    )
+    response = await to_thread.run_sync(explorer.page, path, request.headers.get("if-none-match"))
     return HttpResponse(
         response.encoded(), status_code=response.status, headers=dict(response.headers)
     )
@@ -350,15 +346,15 @@ class _Rest:
         format_version = config.PREFIXES.get(parts[0]) if parts else None
         if format_version is not None:
             parts = parts[1:]
-        known = False
+        is_known_path = False
         for template, endpoint in self._templates.get(len(parts), ()):
             parameters = _matched(template, parts)
             if parameters is None:
                 continue
-            known = True
+            is_known_path = True
             if endpoint.method == request.method:
                 return _Routed(endpoint, parameters, format_version)
-        if known:
+        if is_known_path:
             raise RestError(
                 405, "MethodNotAllowedException", f"method {request.method} is not allowed"
             )

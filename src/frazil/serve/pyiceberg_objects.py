@@ -47,8 +47,8 @@ def static_table(table: Table, format_version: int, properties: Mapping[str, str
             "scan()",
             feature="variant in PyIceberg",
         )
-    shown = Facade().show(handle, format_version)
-    return StaticTable.from_metadata(shown.metadata_location, dict(properties))
+    document = Facade().show(handle, format_version)
+    return StaticTable.from_metadata(document.metadata_location, dict(properties))
 
 
 def in_process_catalog(
@@ -57,9 +57,10 @@ def in_process_catalog(
     """The catalog for PyIceberg; `properties` are PyIceberg's."""
     if isinstance(catalog._pointers, RemoteCatalog):
         raise _is_served("the catalog")
-    own = {k: v for k, v in (catalog._origin or {}).items() if k not in _NOT_STORAGE}
+    storage_properties = {k: v for k, v in (catalog._origin or {}).items() if k not in _NOT_STORAGE}
     return _InProcessCatalog(
-        catalog, **{"prefix": f"v{format_version}", **own, **properties, "uri": _ADDRESS}
+        catalog,
+        **{"prefix": f"v{format_version}", **storage_properties, **properties, "uri": _ADDRESS},
     )
 
 
@@ -111,8 +112,8 @@ class _Answers(BaseAdapter):
 
     def send(self, request: PreparedRequest, *_: Any, **__: Any) -> Response:
         """The answer to a request."""
-        asked = asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
-        return asked.result()
+        answer = asyncio.run_coroutine_threadsafe(self._answer(request), self._loop)
+        return answer.result()
 
     async def _answer(self, request: PreparedRequest) -> Response:
         url = urlsplit(request.url or "")

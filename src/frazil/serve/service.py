@@ -1,10 +1,19 @@
-"""What the endpoints work on: the catalog, the facade, and the server's settings."""
+"""What the endpoints work on: the catalog, the facade, and the server's settings.
+
+Work that several requests want at the same time is done once. The first request does it on its
+thread; the others get its result, and wait for it without one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future
 from threading import Lock
-from typing import cast
+from typing import Generic, TypeVar, cast
 
+from frazil.catalog.backend import TableVersion
 from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.errors import NotFound
@@ -16,12 +25,78 @@ from frazil.serve.access.principals import Access
 from frazil.serve.plan.planning import Cancelled
 from frazil.serve.rest_errors import no_namespace, no_table
 from frazil.serve.settings import Settings
-from frazil.serve.single_flight import SingleFlight
-from frazil.serve.table_versions import Watch
 from frazil.serve.view.kept_files import KeptFiles
 from frazil.serve.view.published_view import Facade, ShownVersion
 from frazil.serve.view.replay import Replay
 from frazil.table import Catalog, Table
+
+_KEPT = 64
+
+
+class Watch:
+    """Remembers the versions of tables under the marks that were given out last."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, Mapping[Identifier, str]] = OrderedDict()
+        self._lock = Lock()
+
+    def mark(self, pulses: Sequence[TableVersion]) -> str:
+        """A mark for what is there now; the same while nothing changes."""
+        versions = {version.identifier: version.version for version in pulses}
+        digest = hashlib.sha256()
+        for name, version in versions.items():
+            digest.update(f"{name}\x00{version}\x00".encode("utf-8", "surrogatepass"))
+        mark = digest.hexdigest()[:24]
+        with self._lock:
+            self._seen[mark] = versions
+            self._seen.move_to_end(mark)
+            while len(self._seen) > _KEPT:
+                self._seen.popitem(last=False)
+        return mark
+
+    def since(
+        self, mark: str, pulses: Sequence[TableVersion]
+    ) -> tuple[list[Identifier], list[Identifier]] | None:
+        """Tables that are new or changed, and those that are gone; None for a mark of long ago."""
+        with self._lock:
+            before = self._seen.get(mark)
+        if before is None:
+            return None
+        now = {version.identifier: version.version for version in pulses}
+        changed = [name for name, version in now.items() if before.get(name) != version]
+        return changed, [name for name in before if name not in now]
+
+
+Result = TypeVar("Result")
+
+
+class SingleFlight(Generic[Result]):
+    """Work under way, by what it is about."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Hashable, Future[Result]] = {}
+        self._lock = Lock()
+
+    def run(self, about: Hashable, work: Callable[[], Result]) -> Future[Result]:
+        """The result of the work: done now, on this thread, unless another thread is at it."""
+        with self._lock:
+            other = self._under_way.get(about)
+            if other is not None:
+                return other
+            future = self._under_way[about] = Future[Result]()
+        try:
+            result = work()
+        except BaseException as error:
+            self._leave(about)
+            future.set_exception(error)
+        else:
+            self._leave(about)
+            future.set_result(result)
+        return future
+
+    def _leave(self, about: Hashable) -> None:
+        with self._lock:
+            del self._under_way[about]
 
 
 class Service:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from frazil.spark.rows.table_frame import table
     from frazil.spark.rows.update import update
     from frazil.spark.session.jar import jar_path
-    from frazil.spark.types.spark_types import spark_schema, table_schema
+    from frazil.spark.types.pyiceberg_schemas import spark_schema, table_schema
     from frazil.spark.write.writer import append
 
 __all__ = [
@@ -70,10 +70,10 @@ _PLACES: Final = {
     "overwrite": "rows.overwrites",
     "overwrite_partitions": "rows.overwrites",
     "register": "catalog.register",
-    "spark_schema": "types.spark_types",
+    "spark_schema": "types.pyiceberg_schemas",
     "sql": "catalog.connect_sql",
     "table": "rows.table_frame",
-    "table_schema": "types.spark_types",
+    "table_schema": "types.pyiceberg_schemas",
     "update": "rows.update",
 }
 """The module of every name. They are loaded when first used: the workers of a job load what their

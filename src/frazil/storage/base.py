@@ -196,7 +196,7 @@ class Counted:
             yield journal
         finally:
             with self._lock:
-                self._journals = [kept for kept in self._journals if kept is not journal]
+                self._journals = [other for other in self._journals if other is not journal]
 
     def count(self, verb: Verb, path: str, size: int = 0) -> None:
         """Count a call. A read that nobody waits for any more ends here."""
@@ -225,3 +225,20 @@ def explained(path: str, verb: str) -> Iterator[None]:
             raise NotFound(f"{path}: no such file") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(f"{path}: {verb} failed: {reason}") from error
+
+
+def delete_reporting(storage: Storage, paths: Sequence[str]) -> dict[str, FrazilError]:
+    """Delete files; those that could not be deleted, with the reason."""
+    if not paths:
+        return {}
+    try:
+        storage.delete_all(paths)
+    except FrazilError as error:
+        if len(paths) == 1:
+            return {paths[0]: error}
+    else:
+        return {}
+    failed: dict[str, FrazilError] = {}
+    for path in paths:
+        failed |= delete_reporting(storage, [path])
+    return failed

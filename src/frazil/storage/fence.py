@@ -31,6 +31,7 @@ from frazil.storage.base import (
 )
 from frazil.storage.local import (
     LocalFile,
+    children_in,
     close_durably,
     forget_synced,
     info_of,
@@ -89,12 +90,12 @@ class Fence:
     ) -> None:
         self._places = Places()
         linked = [folder for folder in linked if folder]
-        named = [*(folder for folder in folders if folder), *linked]
+        places = [*(folder for folder in folders if folder), *linked]
         # Only outermost folders are resolved: one inside another is reached from there, so that
         # a link in its place leads nowhere.
         self._roots: list[tuple[str, str]] = []
         inner: list[str] = []
-        for text in sorted({_normal(folder) for folder in named if is_local(folder)}, key=len):
+        for text in sorted({_normal(folder) for folder in places if is_local(folder)}, key=len):
             outer = self._outer(text)
             if outer is None:
                 real = self._real(text)
@@ -103,7 +104,7 @@ class Fence:
             else:
                 inner.append(posixpath.join(*outer))
         self._linked = sorted({self._real(path) for path in linked if is_local(path)}, key=len)
-        objects = [self._places.folder(folder) for folder in named if not is_local(folder)]
+        objects = [self._places.folder(folder) for folder in places if not is_local(folder)]
         self._allowed = (*(f"{folder.rstrip('/')}/" for folder in inner), *objects)
         self._excluded = tuple({self._places.folder(folder) for folder in excluded})
         self._folders: dict[str, tuple[str, str] | None] = {}
@@ -157,9 +158,9 @@ class Fence:
         if folder is None:
             return None
         root, tail = folder
-        whole = f"{tail}/{name}" if tail else name
-        path = posixpath.join(root, whole)
-        return self._followed(path) if os.path.islink(path) else (root, whole)
+        path_below = f"{tail}/{name}" if tail else name
+        path = posixpath.join(root, path_below)
+        return self._followed(path) if os.path.islink(path) else (root, path_below)
 
     def _place(self, text: str) -> tuple[str, str] | None:
         """The folder of the fence that a path lies in, and the path below it."""
@@ -435,20 +436,12 @@ class FencedStorage:
 
     def _scanned(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Links are left out: what they lead to lies elsewhere."""
-        folders: list[str] = []
-        files: list[FileInfo] = []
         allowed = self._fence.allowed(folder)
         try:
             with explained(folder, "list"), _entries_of(allowed) as entries:
-                for entry in entries:
-                    path = f"{folder}/{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-                    elif entry.is_file(follow_symlinks=False):
-                        files.append(info_of(path, entry.stat(follow_symlinks=False)))
+                return children_in(entries, folder, follow_links=False)
         except NotFound:
             return [], []
-        return folders, files
 
     def names(self, folder: str) -> Iterator[tuple[str, Sequence[str]]]:
         """Folders with names of files directly in them, all that are below a local folder. Links

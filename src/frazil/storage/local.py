@@ -126,20 +126,12 @@ class LocalStorage(Counted):
     def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
         head = folder.rstrip("/")
-        folders = []
-        files = []
         self.count("list", folder)
         try:
             with explained(folder, "list"), os.scandir(local_path(head) or "/") as entries:
-                for entry in entries:
-                    path = f"{head}/{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-                    elif entry.is_file():
-                        files.append(info_of(path, entry.stat()))
+                return children_in(entries, head, follow_links=True)
         except NotFound:
             return [], []
-        return folders, files
 
     def names(self, folder: str) -> Iterator[tuple[str, Sequence[str]]]:
         """Folders with names of files directly in them, all that are below a folder and some
@@ -175,6 +167,21 @@ class LocalStorage(Counted):
     def delete_all(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+
+def children_in(
+    entries: Iterable[os.DirEntry[str]], folder: str, *, follow_links: bool
+) -> tuple[Sequence[str], Sequence[FileInfo]]:
+    """Folders and files among the entries of a folder."""
+    folders: list[str] = []
+    files: list[FileInfo] = []
+    for entry in entries:
+        path = f"{folder}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+        elif entry.is_file(follow_symlinks=follow_links):
+            files.append(info_of(path, entry.stat(follow_symlinks=follow_links)))
+    return folders, files
 
 
 def names_in(

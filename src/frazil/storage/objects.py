@@ -255,8 +255,8 @@ class ObjectStorage(Counted):
 
     def put_if(self, path: str, data: bytes, version: ObjectVersion) -> ObjectVersion:
         """Replace an object in one request; PreconditionFailed when it is another version."""
-        named = {"e_tag": version.e_tag, "version": version.generation}
-        mode = {name: value for name, value in named.items() if value is not None}
+        version_of_store = {"e_tag": version.e_tag, "version": version.generation}
+        mode = {name: value for name, value in version_of_store.items() if value is not None}
         try:
             return self._put(self._address(path), bytes(data), mode)
         except NotFound as error:

@@ -63,10 +63,10 @@ class Places:
         return canonical, pc.list_element(parts, 1)
 
     def _local(self, path: str) -> str:
-        known = self._known.get(path)
-        if known is None:
-            self._known[path] = known = self._resolved(path or "/")
-        return known
+        storage = self._known.get(path)
+        if storage is None:
+            self._known[path] = storage = self._resolved(path or "/")
+        return storage
 
     def _resolved(self, path: str) -> str:
         """The folder above is known as a rule: one question to the system, not one per level."""

@@ -89,10 +89,10 @@ def store_error(
         )
     if isinstance(error, FileNotFoundError) or status == 404:
         return NotFound(f"{path}: no such file")
-    said = _said(text)
+    message = _said(text)
     if _is_busy(status, code):
         return StoreBusy(
-            f"{path}: {verb} failed: the store is overloaded ({said}); "
+            f"{path}: {verb} failed: the store is overloaded ({message}); "
             "try again later, or with fewer requests at once"
         )
     if isinstance(error, exceptions.AlreadyExistsError):
@@ -100,7 +100,7 @@ def store_error(
     if isinstance(error, exceptions.PreconditionError) or status == 412:
         return PreconditionFailed(f"{path}: the object has been changed or removed meanwhile")
     advice = _advice(error, text, status, code, endpoint)
-    return StorageError(f"{path}: {verb} failed: {said}" + (f"; {advice}" if advice else ""))
+    return StorageError(f"{path}: {verb} failed: {message}" + (f"; {advice}" if advice else ""))
 
 
 def is_refusal(error: Exception) -> bool:

@@ -94,11 +94,11 @@ def store_settings(scheme: str, authority: str, properties: Mapping[str, str]) -
     build = {"s3": _s3, "gcs": _gcs, "azure": _azure}[kind]
     bucket, config, credentials = build(authority, properties)
     prefix = PREFIXES[kind]
-    named = properties.get(f"{prefix}credentials-provider")
-    if named is None and kind == "s3":
-        named = properties.get("client.credentials-provider")
-    if named is not None:
-        credentials = _provider(named)
+    provider = properties.get(f"{prefix}credentials-provider")
+    if provider is None and kind == "s3":
+        provider = properties.get("client.credentials-provider")
+    if provider is not None:
+        credentials = _provider(provider)
     return StoreSettings(
         kind=kind,
         bucket=bucket,
@@ -238,11 +238,13 @@ def _azure(
         )
     config["account_name"] = account
     scheme = properties.get("adls.blob-storage-scheme", "https")
-    named = properties.get("adls.blob-storage-authority")
-    if named:
-        is_suffix = named.startswith(".")
+    blob_authority = properties.get("adls.blob-storage-authority")
+    if blob_authority:
+        is_suffix = blob_authority.startswith(".")
         config["endpoint"] = (
-            f"{scheme}://{account}{named}" if is_suffix else (f"{scheme}://{named}/{account}")
+            f"{scheme}://{account}{blob_authority}"
+            if is_suffix
+            else (f"{scheme}://{blob_authority}/{account}")
         )
     elif properties.get("adls.account-host"):
         config["endpoint"] = f"{scheme}://{properties['adls.account-host']}"

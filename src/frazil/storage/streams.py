@@ -66,7 +66,31 @@ def as_arrow(access: RandomAccess) -> pa.NativeFile:
     return pa.PythonFile(RangeFile(access), mode="r")
 
 
-class ReadAhead:
+class _Held:
+    """Ranges of another file, some bytes of which are kept: those from `_start`."""
+
+    def __init__(self, source: RandomAccess, start: int) -> None:
+        self._source = source
+        self.path = source.path
+        self.size = source.size
+        self._start = start
+        self._held = b""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes of one range, which must be held."""
+        at = offset - self._start
+        return self._held[at : at + length]
+
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Say which ranges are read next."""
+        self._source.fetch(ranges)
+
+    def arrow(self) -> pa.NativeFile:
+        """The same file for pyarrow's readers."""
+        return as_arrow(self)
+
+
+class ReadAhead(_Held):
     """Ranges of an object, fetched a little more than asked for; the last fetch is kept.
 
     Ranges that were fetched before are taken from `fetched`, once each.
@@ -75,12 +99,8 @@ class ReadAhead:
     def __init__(
         self, source: RandomAccess, fetched: dict[tuple[int, int], bytes] | None = None
     ) -> None:
-        self._source = source
+        super().__init__(source, 0)
         self._fetched = fetched
-        self.path = source.path
-        self.size = source.size
-        self._start = 0
-        self._held = b""
 
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes of one range."""
@@ -91,27 +111,14 @@ class ReadAhead:
             ahead = max(length, READ_AHEAD_BYTES)
             self._start = max(0, min(offset, self.size - ahead))
             self._held = self._source.read_at(self._start, min(ahead, self.size - self._start))
-        at = offset - self._start
-        return self._held[at : at + length]
-
-    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Say which ranges are read next."""
-        self._source.fetch(ranges)
-
-    def arrow(self) -> pa.NativeFile:
-        """The same file for pyarrow's readers."""
-        return as_arrow(self)
+        return super().read_at(offset, length)
 
 
-class TailHeld:
+class TailHeld(_Held):
     """Ranges of a file. The end is kept once it was read: a footer is checked, then parsed."""
 
     def __init__(self, source: RandomAccess) -> None:
-        self._source = source
-        self.path = source.path
-        self.size = source.size
-        self._start = self.size
-        self._held = b""
+        super().__init__(source, source.size)
 
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes of one range."""
@@ -120,16 +127,7 @@ class TailHeld:
             if offset + length == self.size:
                 self._start, self._held = offset, data
             return data
-        at = offset - self._start
-        return self._held[at : at + length]
-
-    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Say which ranges are read next."""
-        self._source.fetch(ranges)
-
-    def arrow(self) -> pa.NativeFile:
-        """The same file for pyarrow's readers."""
-        return as_arrow(self)
+        return super().read_at(offset, length)
 
 
 class Sink:

@@ -8,11 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import IcebergType
 
 from frazil.commit.handle import TableHandle
 from frazil.commit.head import Neighbour
@@ -22,15 +17,19 @@ from frazil.data.statistics.footer import footer_stats
 from frazil.data.write.parquet_file import row_group_offsets
 from frazil.data.write.write_files import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
-from frazil.filter.transforms.transforms import joint_array
+from frazil.filter.transforms import joint_array, transform_array
 from frazil.format import paths
 from frazil.format.checks import repeated
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import JointField
-from frazil.format.values.types import arrow_type
+from frazil.format.values.types import arrow_type, scalar_value
+from frazil.iceberg.name_mapping import NameMapping
+from frazil.iceberg.partitioning import PartitionField
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import IcebergType
 from frazil.maintenance.progress import Progress, silent
 from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import Storage
@@ -60,10 +59,10 @@ def describe(
     progress: Progress = silent,
 ) -> FoundFiles:
     """Entries for Parquet files; refuses files that do not fit the table, naming each."""
-    named = [files] if isinstance(files, str) else files
-    if not named:
+    file_names = [files] if isinstance(files, str) else files
+    if not file_names:
         raise InvalidInput("add_files needs at least one file")
-    files = [file for name in named for file in _expanded(handle.storage, _absolute(name))]
+    files = [file for name in file_names for file in _expanded(handle.storage, _absolute(name))]
     stored = [paths.relativise(handle.location, path) for path in files]
     if twice := repeated(stored):
         raise InvalidInput(f"files given twice: {', '.join(twice[:5])}")
@@ -71,8 +70,8 @@ def describe(
         handle.head.refuse_files_of_others(handle.metadata, [*stored, *_targets(handle, stored)])
     if check_duplicates:
         _check_not_listed(handle, stored)
-    known = NAME_MAPPING.of(handle.metadata.properties)
-    names = MergedNames.of(known, handle.metadata.schema().name_mapping)
+    name_mapping = NAME_MAPPING.of(handle.metadata.properties)
+    names = MergedNames.of(name_mapping, handle.metadata.schema().name_mapping)
     sources: list[_Source] = []
     for number, location in enumerate(stored, start=1):
         sources.append(_Source.open(handle, location, names))
@@ -83,7 +82,7 @@ def describe(
     by_name = not all(source.has_ids for source in sources)
     return FoundFiles(
         entries=EntryBatch.from_rows(rows, types),
-        mapping=names.mapping.model_dump_json() if by_name and names.mapping != known else None,
+        mapping=names.mapping.json() if by_name and names.mapping != name_mapping else None,
     )
 
 
@@ -126,10 +125,10 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
     reader = handle.reader()
     entries = EntryBatch.from_rows([{"location": location} for location in stored])
     located = locate(reader, reader.tree(handle.state.tip()), entries)
-    known = sorted(set(stored) - set(located.missing))
-    if known:
+    listed = sorted(set(stored) - set(located.missing))
+    if listed:
         raise InvalidInput(
-            f"already in the table: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
+            f"already in the table: {', '.join(listed[:5])}{' …' if len(listed) > 5 else ''}. "
             "check_duplicates=False skips this check, but rows of a file that is listed twice "
             "are read twice"
         )
@@ -211,9 +210,9 @@ def _partition(metadata: TableMetadata, stats: dict[str, Any], source: _Source) 
     values: dict[int, Any] = {}
     schema = metadata.schema()
     path = source.path
-    said = values_in_path(path)
+    path_values = values_in_path(path)
     parts = {part.source_id for part in metadata.spec().fields if _is_identity(part)}
-    for name in said:
+    for name in path_values:
         column = next((field for field in schema.fields if field.name == name), None)
         if column and column.field_id not in source.columns and column.field_id not in parts:
             raise FormatError(
@@ -223,23 +222,27 @@ def _partition(metadata: TableMetadata, stats: dict[str, Any], source: _Source) 
                 field=name,
             )
     for part in metadata.spec().fields:
-        if isinstance(part, JointField):
+        if part.is_joint:
             values[part.field_id] = _joint_value(part, schema, stats, path)
             continue
         name = schema.find_column_name(part.source_id) or ""
-        if part.source_id not in source.columns and _is_identity(part) and name in said:
-            values[part.field_id] = _value(said[name], schema.find_type(part.source_id), path, name)
+        if part.source_id not in source.columns and _is_identity(part) and name in path_values:
+            values[part.field_id] = _value(
+                path_values[name], schema.find_type(part.source_id), path, name
+            )
             continue
         lower = stats.get(stats_key(part.source_id, "lower_bound"))
         upper = stats.get(stats_key(part.source_id, "upper_bound"))
         nulls = stats.get(stats_key(part.source_id, "null_value_count"))
         count = stats.get(stats_key(part.source_id, "value_count"))
         kind = schema.find_type(part.source_id)
-        transform = part.transform.transform(kind)
         if lower is None and nulls is not None and nulls == count:
             values[part.field_id] = None
             continue
-        low, high = (transform(lower), transform(upper)) if lower is not None else (None, None)
+        low = high = None
+        if lower is not None:
+            ends = pa.array([lower, upper], arrow_type(kind))
+            low, high = map(scalar_value, transform_array(part.transform, ends, kind))
         exact = lower == upper or part.transform.preserves_order
         if lower is None or low != high or nulls or not exact:
             raise FormatError(
@@ -268,7 +271,7 @@ def _value(text: str | None, kind: IcebergType, path: str, name: str) -> Any:
         ) from error
 
 
-def _joint_value(part: JointField, schema: Schema, stats: dict[str, Any], path: str) -> Any:
+def _joint_value(part: PartitionField, schema: Schema, stats: dict[str, Any], path: str) -> Any:
     """The partition value of several columns: each must have one value in the whole file."""
     kinds = [schema.find_type(source) for source in part.source_ids]
     arrays: list[pa.Array] = []
@@ -294,14 +297,14 @@ def _joint_value(part: JointField, schema: Schema, stats: dict[str, Any], path: 
 def partition_types(metadata: TableMetadata) -> dict[str, pa.DataType]:
     """Arrow types of the partition columns of every spec."""
     types: dict[str, pa.DataType] = {}
-    known = {
+    types_by_id = {
         field_id: schema.find_type(field_id)
         for schema in (*metadata.schemas, metadata.schema())
         for field_id in schema.field_ids
     }
     for spec in metadata.partition_specs:
         for part in spec.fields:
-            if part.source_id in known:
-                result = part.transform.result_type(known[part.source_id])
+            if part.source_id in types_by_id:
+                result = part.transform.result_type(types_by_id[part.source_id])
                 types[partition_key(part.field_id)] = arrow_type(result)
     return types

@@ -33,8 +33,8 @@ def position(metadata: TableMetadata, source: str) -> int | None:
 
 def apply(tx: Transaction, changes: Changes, on: Sequence[str], *, name: str, schema: str) -> None:
     """Add what is left of the changes to a transaction, with the position that follows."""
-    known = position(tx.metadata, changes.source)
-    left = _left(changes, known, name)
+    applied = position(tx.metadata, changes.source)
+    left = _left(changes, applied, name)
     if not left.snapshots:
         return
     absent = [column for column in on if column not in left.schema.names]
@@ -42,11 +42,11 @@ def apply(tx: Transaction, changes: Changes, on: Sequence[str], *, name: str, sc
         raise InvalidInput(f"the changes have no column {absent[0]!r}, which tells rows apart")
     net = replace(left, collapse=True).to_arrow()
     is_gone = pc.is_in(net["_change_type"], value_set=_GONE)
-    own = [column for column in net.column_names if column not in _FEED]
-    came = net.filter(pc.invert(is_gone)).select(own)
-    gone = _without(net.filter(is_gone).select(list(on)), came.select(list(on)))
-    if gone.num_rows:
-        tx.merge(gone, on=list(on)).when_matched_delete().execute()
+    columns = [column for column in net.column_names if column not in _FEED]
+    came = net.filter(pc.invert(is_gone)).select(columns)
+    removed = _without(net.filter(is_gone).select(list(on)), came.select(list(on)))
+    if removed.num_rows:
+        tx.merge(removed, on=list(on)).when_matched_delete().execute()
     if came.num_rows:
         tx._merge_columns(came, schema)
         tx.upsert(came, list(on))
@@ -54,7 +54,7 @@ def apply(tx: Transaction, changes: Changes, on: Sequence[str], *, name: str, sc
     tx._apply_update(
         MovePosition(
             key=_POSITION + changes.source,
-            expected=None if known is None else str(known),
+            expected=None if applied is None else str(applied),
             to=str(last),
         )
     )
@@ -81,10 +81,10 @@ def _without(keys: pa.Table, others: pa.Table) -> pa.Table:
     """Keys, each once, that are not among others: a row that comes back is an update."""
     if not keys.num_rows:
         return keys
-    taken = set(zip(*(column.to_pylist() for column in others.columns), strict=True))
-    kept: list[int] = []
+    other_keys = set(zip(*(column.to_pylist() for column in others.columns), strict=True))
+    rows: list[int] = []
     for at, key in enumerate(zip(*(column.to_pylist() for column in keys.columns), strict=True)):
-        if key not in taken:
-            taken.add(key)
-            kept.append(at)
-    return keys.take(pa.array(kept, pa.int64()))
+        if key not in other_keys:
+            other_keys.add(key)
+            rows.append(at)
+    return keys.take(pa.array(rows, pa.int64()))

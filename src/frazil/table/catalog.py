@@ -38,13 +38,14 @@ from frazil.value_classes import replace
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog.rest import RestCatalog
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema
-    from pyiceberg.table.sorting import SortOrder
 
     from frazil.catalog.recover import Recovered
     from frazil.commit.result import CommitResult
     from frazil.data.write.row_input import Rows
+    from frazil.iceberg.partitioning import PartitionSpec
+    from frazil.iceberg.pyiceberg_values import AnyOrder, AnySchema, AnySpec
+    from frazil.iceberg.schema import Schema
+    from frazil.iceberg.sorting import SortOrder
     from frazil.maintenance.removal.purge import PurgeResult
     from frazil.paimon.adoption.adopt import Adopted
     from frazil.sql.engine.database import Database
@@ -178,10 +179,10 @@ class Catalog:
     def create_table(
         self,
         name: TableName,
-        schema: Schema | pa.Schema | Rows,
+        schema: AnySchema | pa.Schema | Rows,
         *,
-        partition_by: Sequence[str] | PartitionSpec | None = None,
-        sort_by: Sequence[str] | SortOrder | None = None,
+        partition_by: Sequence[str] | AnySpec | None = None,
+        sort_by: Sequence[str] | AnyOrder | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         expressions: Sequence[str] = (),
@@ -215,9 +216,7 @@ class Catalog:
             schema=columns,
             spec=_spec(partition_by, columns),
             sort_order=_order(sort_by, columns),
-            location=self._pointers.location_for(identifier)
-            if location is None
-            else checked_location(location),
+            location=new_location(self, identifier, location),
             table_uuid=uuid.uuid4(),
             now_ms=now_ms(),
             properties=properties,
@@ -444,14 +443,16 @@ def _publish_if_asked(handle: TableHandle, result: CommitResult) -> str | None:
     return publish_if_asked(handle, result)
 
 
-def _columns_and_rows(definition: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
+def _columns_and_rows(definition: AnySchema | pa.Schema | Rows) -> tuple[Schema, Rows]:
     """The columns of a new table, and its first rows, if rows are given."""
     import pyarrow as pa
-    from pyiceberg.schema import Schema
 
     from frazil.data.schema import iceberg_schema
     from frazil.data.write.row_input import schema_of
+    from frazil.iceberg.pyiceberg_values import from_pyiceberg
+    from frazil.iceberg.schema import Schema
 
+    definition = from_pyiceberg(definition)
     if isinstance(definition, Schema):
         return definition, None
     if isinstance(definition, pa.Schema):
@@ -469,8 +470,8 @@ def _replaced(
     table: Table,
     columns: Schema,
     rows: Rows,
-    partition_by: Sequence[str] | PartitionSpec | None,
-    sort_by: Sequence[str] | SortOrder | None,
+    partition_by: Sequence[str] | AnySpec | None,
+    sort_by: Sequence[str] | AnyOrder | None,
     properties: Mapping[str, str] | None,
     expressions: Sequence[str],
 ) -> Table:
@@ -485,33 +486,42 @@ def _replaced(
     return table
 
 
-def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) -> PartitionSpec:
-    from pyiceberg.partitioning import PartitionSpec
+def new_location(catalog: Catalog, identifier: Identifier, location: str | None) -> str:
+    """Where a new table goes."""
+    if location is None:
+        return catalog._pointers.location_for(identifier)
+    return checked_location(location)
 
+
+def _spec(partition_by: Sequence[str] | AnySpec | None, schema: Schema) -> PartitionSpec:
     from frazil.filter.text.partition_by import parse_partition_by
+    from frazil.iceberg.partitioning import PartitionSpec
+    from frazil.iceberg.pyiceberg_values import from_pyiceberg
 
     if partition_by is None:
-        from frazil.format.metadata.defaults import UNPARTITIONED
+        from frazil.iceberg.partitioning import UNPARTITIONED
 
         return UNPARTITIONED
-    if isinstance(partition_by, PartitionSpec):
-        return partition_by
-    if isinstance(partition_by, str):
+    stated: Any = from_pyiceberg(partition_by)
+    if isinstance(stated, PartitionSpec):
+        return stated
+    if isinstance(stated, str):
         raise InvalidInput(
             f"partition_by takes a list of transforms: partition_by=[{partition_by!r}]"
         )
-    return parse_partition_by(list(partition_by), schema)
+    return parse_partition_by(list(stated), schema)
 
 
-def _order(sort_by: Sequence[str] | SortOrder | None, schema: Schema) -> SortOrder:
-    from pyiceberg.table.sorting import SortOrder
-
+def _order(sort_by: Sequence[str] | AnyOrder | None, schema: Schema) -> SortOrder:
+    from frazil.iceberg.pyiceberg_values import from_pyiceberg
+    from frazil.iceberg.sorting import SortOrder
     from frazil.table.columns.evolve import parse_sort_order
 
     if sort_by is None:
-        from frazil.format.metadata.defaults import UNSORTED
+        from frazil.iceberg.sorting import UNSORTED
 
         return UNSORTED
-    if isinstance(sort_by, SortOrder):
-        return sort_by
-    return parse_sort_order(list(sort_by), schema)
+    stated: Any = from_pyiceberg(sort_by)
+    if isinstance(stated, SortOrder):
+        return stated
+    return parse_sort_order(list(stated), schema)

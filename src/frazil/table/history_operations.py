@@ -20,12 +20,11 @@ from frazil.table import refs
 from frazil.table.refs import AsOf
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
-    from pyiceberg.table.sorting import SortOrder
-
     from frazil.commit.result import CommitResult
     from frazil.data.read.read_files import Reading
     from frazil.filter.condition import Where
+    from frazil.iceberg.pyiceberg_values import AnyOrder
+    from frazil.iceberg.schema import Schema
     from frazil.maintenance.analyze import Health
     from frazil.maintenance.check.problems import CheckReport
     from frazil.maintenance.compare import ComparedState, Comparison
@@ -226,7 +225,7 @@ class HistoryOperations:
         self,
         where: Where = None,
         *,
-        sort_by: Sequence[str] | SortOrder | None = None,
+        sort_by: Sequence[str] | AnyOrder | None = None,
         zorder_by: Sequence[str] | None = None,
         target_file_bytes: int | None = None,
         min_input_files: int = 5,

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.argument_checks import check_arguments
@@ -24,6 +23,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import History, Snapshot
+from frazil.iceberg.schema import Schema
 from frazil.table.inspect_files import PARTITION_KEYS, ShownEntries
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, labelled
 from frazil.value_classes import dataclass
@@ -214,13 +214,13 @@ class Inspect:
         """
         reader = self._reader
         batches: list[EntryBatch] = []
-        seen: dict[str, LeafRef] = {}
+        leaves_by_location: dict[str, LeafRef] = {}
         for snapshot in reversed(self._history.snapshots):
             tree = reader.tree(snapshot)
             batches.append(labelled(tree.content(), None))
             for leaf in tree.leaves():
-                seen.setdefault(leaf.location, leaf)
-        leaves = list(seen.values())
+                leaves_by_location.setdefault(leaf.location, leaf)
+        leaves = list(leaves_by_location.values())
         for leaf, batch in zip(leaves, reader.map(leaves, reader.entries), strict=True):
             batches.append(labelled(batch.filter(tracking.live_mask(batch)), leaf))
         merged = _together(batches)
@@ -296,8 +296,8 @@ class Inspect:
     @property
     def _schema(self) -> Schema:
         metadata, snapshot = self._handle.metadata, self.snapshot
-        named = {ref.snapshot_id for ref in metadata.refs.values()}
-        if snapshot is None or snapshot.snapshot_id in named:
+        snapshot_ids = {ref.snapshot_id for ref in metadata.refs.values()}
+        if snapshot is None or snapshot.snapshot_id in snapshot_ids:
             return metadata.schema()
         return metadata.schema_of(snapshot)
 

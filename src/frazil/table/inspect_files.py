@@ -7,23 +7,29 @@ per file, however many there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.filter.text.filter_display import human
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch, single_chunk
-from frazil.format.entries.fields import ContentType, partition_key, split_stats_key
-from frazil.format.entries.stats import StatsColumn, stats_columns, tracked_fields
+from frazil.format.entries.fields import ContentType, partition_key, split_stats_key, stats_key
+from frazil.format.entries.stats import (
+    StatsColumn,
+    TrackedField,
+    has_bounds,
+    stats_columns,
+    tracked_fields,
+)
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.values.types import arrow_type, is_floating, promote
+from frazil.format.values import single_value
+from frazil.format.values.types import arrow_type, is_floating, is_geo, promote
 from frazil.format.vectors import bitmap
-from frazil.table.inspect_maps import statistics_maps
+from frazil.iceberg.schema import Schema
 from frazil.tree.read import LEAF, POSITION
 from frazil.tree.table_shape import shape_of
 from frazil.value_classes import dataclass
@@ -136,15 +142,15 @@ class ShownEntries:
 
     def partition_keys(self) -> dict[str, str]:
         """Name to key of every partition field of every spec; a name used twice gets its id."""
-        named: dict[str, str] = {}
+        keys: dict[str, str] = {}
         for spec in self.metadata.partition_specs:
             for part in spec.fields:
                 key = partition_key(part.field_id)
-                if key in named.values():
+                if key in keys.values():
                     continue
-                taken = part.name in named
-                named[f"{part.name}_{part.field_id}" if taken else part.name] = key
-        return named
+                is_taken = part.name in keys
+                keys[f"{part.name}_{part.field_id}" if is_taken else part.name] = key
+        return keys
 
     def partition(self, batch: EntryBatch) -> pa.Array:
         """The partition values of all specs as a struct."""
@@ -185,9 +191,9 @@ class ShownEntries:
             verb: pc.fill_null(_flat(batch, f"manifest_info.{verb}_files_count"), zero)
             for verb in _VERBS
         }
-        for kind, mine in (("data", is_data), ("delete", pc.invert(is_data))):
+        for kind, of_kind in (("data", is_data), ("delete", pc.invert(is_data))):
             for verb in _VERBS:
-                columns[f"{verb}_{kind}_files_count"] = pc.if_else(mine, files[verb], zero)
+                columns[f"{verb}_{kind}_files_count"] = pc.if_else(of_kind, files[verb], zero)
         columns["partition_summaries"] = self._summaries(batch)
         for verb in _VERBS:
             columns[f"{verb}_files_count"] = files[verb]
@@ -303,9 +309,9 @@ class ShownEntries:
             wide = name.endswith(("record_count", "bytes"))
             columns[name] = grouped.column(f"{name}_{how}").cast(_LONG if wide else _INT)
         last = single_chunk(grouped.column("last_max"))
-        known = pc.if_else(pc.greater_equal(last, 0), last, pa.scalar(None, last.type))
-        columns["last_updated_at"] = pa.array(committed_at, _MILLIS).take(known)
-        columns["last_updated_snapshot_id"] = pa.array(snapshot_ids, _LONG).take(known)
+        last_id = pc.if_else(pc.greater_equal(last, 0), last, pa.scalar(None, last.type))
+        columns["last_updated_at"] = pa.array(committed_at, _MILLIS).take(last_id)
+        columns["last_updated_snapshot_id"] = pa.array(snapshot_ids, _LONG).take(last_id)
         return pa.table(columns)
 
 
@@ -393,3 +399,69 @@ def _struct(
         return pa.StructArray.from_buffers(pa.struct([]), rows, [None])
     mask = None if valid is None else pc.invert(valid)
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns), mask=mask)
+
+
+# Maps from the id of a column
+
+
+_COUNTS: Final = {
+    "value_counts": "value_count",
+    "null_value_counts": "null_value_count",
+    "nan_value_counts": "nan_value_count",
+}
+_BOUNDS: Final = {"lower_bounds": "lower", "upper_bounds": "upper"}
+
+
+def statistics_maps(batch: EntryBatch, columns: tuple[TrackedField, ...]) -> dict[str, pa.MapArray]:
+    """Counts and bounds of every file by column id; bounds are in Iceberg's single-value bytes.
+
+    A file without any has null. `column_sizes` is null in every row: version 4 keeps no sizes of
+    columns.
+    """
+    sizes = pa.map_(pa.int32(), pa.int64())
+    maps: dict[str, pa.Array] = {"column_sizes": pa.nulls(batch.num_rows, sizes)}
+    for name, statistic in _COUNTS.items():
+        counts = {
+            column.id: single_chunk(batch.column(stats_key(column.id, statistic)))
+            for column in columns
+            if batch.has(stats_key(column.id, statistic))
+        }
+        maps[name] = _maps(counts, batch.num_rows, pa.int64())
+    for name, side in _BOUNDS.items():
+        bounds = {column.id: _bounds(batch, column, side) for column in columns}
+        filled = {id: values for id, values in bounds.items() if values is not None}
+        maps[name] = _maps(filled, batch.num_rows, pa.binary())
+    return maps
+
+
+def _bounds(batch: EntryBatch, column: TrackedField, side: str) -> pa.Array | None:
+    if not has_bounds(column.type):
+        return None
+    if is_geo(column.type):
+        keys = {axis: stats_key(column.id, f"{side}_{axis}") for axis in single_value.AXES}
+        if not any(map(batch.has, keys.values())):
+            return None
+        absent = pa.nulls(batch.num_rows, pa.float64())
+        return single_value.encode_points(
+            {axis: batch.column(key) if batch.has(key) else absent for axis, key in keys.items()}
+        )
+    key = stats_key(column.id, f"{side}_bound")
+    return single_value.encode_bounds(batch.column(key), column.type) if batch.has(key) else None
+
+
+def _maps(columns: Mapping[int, pa.Array], rows: int, kind: pa.DataType) -> pa.MapArray:
+    """One map per row: the ids of the columns whose value is not null, and these values."""
+    if not columns:
+        return pa.nulls(rows, pa.map_(pa.int32(), kind))
+    valid = np.array([np.asarray(values.is_valid()) for values in columns.values()])
+    # Values lie column by column; a map needs them row by row.
+    by_row = np.arange(valid.size).reshape(valid.shape).T[valid.T]
+    items = pa.concat_arrays([values.cast(kind) for values in columns.values()]).take(
+        pa.array(by_row)
+    )
+    ids = np.broadcast_to(np.array(list(columns), dtype=np.int32)[:, None], valid.shape)
+    counts: np.ndarray[Any, Any] = valid.sum(axis=0)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), pa.array(ids.T[valid.T]), items, mask=pc.equal(pa.array(counts), 0)
+    )

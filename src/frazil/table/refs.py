@@ -13,7 +13,7 @@ from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetada
 from frazil.text_format import did_you_mean
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
+    from frazil.iceberg.schema import Schema
 
 AsOf = int | str | date | datetime | Snapshot
 """What names a snapshot: an id, a branch or tag, a time ("2 minutes ago" is one), a date (its first

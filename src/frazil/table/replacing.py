@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyiceberg.partitioning import PartitionSpec, assign_fresh_partition_spec_ids
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
-
 from frazil.commit.updates import SetSchema, SetSortOrder, SetSpec
-from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
-from frazil.format.metadata.metadata import freshly_numbered
+from frazil.iceberg.partitioning import (
+    UNPARTITIONED,
+    PartitionSpec,
+    fresh_spec,
+)
+from frazil.iceberg.schema import Schema, freshly_numbered
+from frazil.iceberg.sorting import UNSORTED, SortOrder, fresh_order
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 
@@ -43,8 +44,8 @@ def replacing(
     )
     _define(
         tx,
-        assign_fresh_partition_spec_ids(spec, schema, fresh),
-        assign_fresh_sort_order_ids(order, schema, fresh),
+        fresh_spec(spec, schema, fresh),
+        fresh_order(order, schema, fresh),
     )
     if expressions:
         tx.set_expressions(expressions)

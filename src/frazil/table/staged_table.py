@@ -6,8 +6,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyiceberg.schema import Schema
-
 from frazil.catalog.names import Identifier
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import Draft, Landed, Outcome, State
@@ -19,10 +17,10 @@ from frazil.format.metadata.metadata import (
     log_entry,
     new_table,
 )
+from frazil.iceberg.schema import Schema
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.properties.registry import check_values
-from frazil.storage import checked_location
-from frazil.table.catalog import _publish_if_asked, _spec
+from frazil.table.catalog import _publish_if_asked, _spec, new_location
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -89,9 +87,7 @@ def staged_table(
     metadata = new_table(
         schema=schema,
         spec=_spec(partition_by, schema),
-        location=catalog._pointers.location_for(identifier)
-        if location is None
-        else checked_location(location),
+        location=new_location(catalog, identifier, location),
         table_uuid=uuid.uuid4(),
         now_ms=now_ms(),
         properties=properties,

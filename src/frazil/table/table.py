@@ -99,18 +99,24 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
 
     @property
     def schema(self) -> Schema:
-        """The current columns."""
-        return self.metadata.schema()
+        """The current columns, as PyIceberg's schema."""
+        from frazil.iceberg.pyiceberg_values import pyiceberg_schema
+
+        return pyiceberg_schema(self.metadata.schema())
 
     @property
     def spec(self) -> PartitionSpec:
-        """The partitioning of new files."""
-        return self.metadata.spec()
+        """The partitioning of new files, as PyIceberg's spec."""
+        from frazil.iceberg.pyiceberg_values import pyiceberg_spec
+
+        return pyiceberg_spec(self.metadata.spec())
 
     @property
     def sort_order(self) -> SortOrder:
-        """The order of rows in new files."""
-        return self.metadata.sort_order()
+        """The order of rows in new files, as PyIceberg's sort order."""
+        from frazil.iceberg.pyiceberg_values import pyiceberg_order
+
+        return pyiceberg_order(self.metadata.sort_order())
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -255,7 +261,7 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
 
         # An append fits any newer state, so the state known already will do: nothing is asked for.
         # Only rows that do not fit are held against the newest columns, too.
-        known = self._handle.metadata.current_schema_id
+        schema_id = self._handle.metadata.current_schema_id
         handle = self._handle.current() if is_read_once(rows) else self._handle
         try:
             with Transaction(handle, branch=self.branch_name) as tx:
@@ -264,7 +270,7 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
             self._handle.current()  # says whether another table has its name now
             raise
         except InvalidInput:
-            if self._handle.current().metadata.current_schema_id == known:
+            if self._handle.current().metadata.current_schema_id == schema_id:
                 raise
             with self.transaction() as tx:
                 tx.append(rows, summary=summary)
@@ -351,7 +357,7 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
                 lambda tx: tx._apply_edit(change, summary=summary), source=source
             )
 
-        return merge(self.schema, source, on, run)
+        return merge(self.metadata.schema(), source, on, run)
 
     def overwrite(
         self,

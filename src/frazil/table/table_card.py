@@ -10,7 +10,6 @@ import time
 from frazil.commit.handle import TableHandle
 from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number, rows_changed
-from frazil.format.partition_fields import source_ids
 from frazil.maintenance.analyze import sure_problem
 from frazil.text_format import card, counted, html_bars, html_grid, size
 
@@ -29,7 +28,7 @@ def table_card(handle: TableHandle, branch: str) -> str:
         "partitioned by": ", ".join(
             f"{field.transform}({names})" if str(field.transform) != "identity" else names
             for field in metadata.spec().fields
-            for names in [", ".join(_name(metadata, id) for id in source_ids(field))]
+            for names in [", ".join(_name(metadata, id) for id in field.source_ids)]
         ),
         "sorted by": ", ".join(
             _name(metadata, field.source_id) for field in metadata.sort_order().fields
@@ -91,5 +90,5 @@ def _commits(history: list[Snapshot]) -> str:
     last = history[-_COMMITS:]
     rows = [sum(rows_changed(snapshot)) for snapshot in last]
     bars = html_bars(rows, "Rows changed by each of the latest commits, oldest first")
-    shown = f"rows changed by the last {len(last)} of " if len(history) > 1 else ""
-    return f"{bars}<div style='font-size:12px'>{shown}{counted(len(history), 'commit')}</div>"
+    prefix = f"rows changed by the last {len(last)} of " if len(history) > 1 else ""
+    return f"{bars}<div style='font-size:12px'>{prefix}{counted(len(history), 'commit')}</div>"

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
-from pyiceberg.expressions import AlwaysTrue
-
 from frazil.argument_checks import check_arguments
 from frazil.catalog.backend import CatalogBackend, TableHead
 from frazil.commit.build import Builder
@@ -38,6 +36,7 @@ from frazil.format.checks import check_summary
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import all_locations
 from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.iceberg.expressions import AlwaysTrue
 from frazil.rows.editor import RowEditor
 from frazil.rows.engine import Engine
 from frazil.rows.scan import Scan
@@ -278,8 +277,10 @@ class Transaction:
         searched: tuple[Searched, ...] = ()
         if reads_table:
             base = self._base()
-            read = RowsRead(snapshot_id=None if base is None else int(base.snapshot_id))
-            searched = (Searched(filter=AlwaysTrue(), isolation=Isolation.SNAPSHOT, read=read),)
+            rows_read = RowsRead(snapshot_id=None if base is None else int(base.snapshot_id))
+            searched = (
+                Searched(filter=AlwaysTrue(), isolation=Isolation.SNAPSHOT, read=rows_read),
+            )
         return self._apply(self._new_change(added=entries, searched=searched), summary=summary)
 
     # Metadata

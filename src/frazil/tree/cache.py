@@ -68,19 +68,19 @@ class ManifestCache:
     def fetch(self, path: str, keys: Collection[str] | None, load: Load) -> EntryBatch:
         """The manifest with at least these columns, loaded through `load` where missing."""
         with self._lock:
-            held = self._held.get(path)
-            if held is not None and held.holds(keys):
+            cached = self._held.get(path)
+            if cached is not None and cached.holds(keys):
                 self._held.move_to_end(path)
-                return held.batch
-        if held is None or keys is None:
+                return cached.batch
+        if cached is None or keys is None:
             batch = load(keys)
-            known = None if keys is None else frozenset(keys)
+            key_set = None if keys is None else frozenset(keys)
         else:
-            assert held.keys is not None
-            missing = frozenset(keys) - held.keys
-            batch = held.batch.with_columns(load(missing))
-            known = held.keys | missing
-        self.put(path, batch, keys=known)
+            assert cached.keys is not None
+            missing = frozenset(keys) - cached.keys
+            batch = cached.batch.with_columns(load(missing))
+            key_set = cached.keys | missing
+        self.put(path, batch, keys=key_set)
         return batch
 
     def put(self, path: str, batch: EntryBatch, *, keys: frozenset[str] | None = None) -> None:

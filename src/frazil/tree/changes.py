@@ -171,8 +171,8 @@ def appended(reader: TreeReader, run: Sequence[Snapshot]) -> AppendedFiles | Non
     # A file that another commit moved here meanwhile would be missed or counted twice: the counts
     # that each append stated tell.
     for index, snapshot in enumerate(run):
-        stated = (int(snapshot.summary[_ADDED_FILES]), int(snapshot.summary[_ADDED_RECORDS]))
-        if (counts[index], records[index]) != stated:
+        totals = (int(snapshot.summary[_ADDED_FILES]), int(snapshot.summary[_ADDED_RECORDS]))
+        if (counts[index], records[index]) != totals:
             return None
     order = np.lexsort((files.numpy("tracking.first_row_id"), by))
     return AppendedFiles(files=files.take(order), by=by[order])
@@ -196,12 +196,12 @@ def _from_leaf(
     by_status: dict[Status, list[EntryBatch]], tree: Tree, ref: LeafRef, batch: EntryBatch
 ) -> None:
     if int(tree.root.numpy("tracking.status")[ref.row]) == Status.ADDED:
-        own = np.ones(batch.num_rows, dtype=np.bool_)
-        own[ref.dead_positions()] = False
+        is_changed = np.ones(batch.num_rows, dtype=np.bool_)
+        is_changed[ref.dead_positions()] = False
         if ref.format_version == 0 and tree.snapshot is not None:
             # An old manifest that was merged repeats what earlier snapshots did.
-            own &= batch.numpy("tracking.snapshot_id") == tree.snapshot.snapshot_id
-        _sort_out(by_status, batch.filter(own))
+            is_changed &= batch.numpy("tracking.snapshot_id") == tree.snapshot.snapshot_id
+        _sort_out(by_status, batch.filter(is_changed))
     for key, status in (
         ("tracking.deleted_positions", Status.DELETED),
         ("tracking.replaced_positions", Status.REPLACED),

@@ -35,8 +35,8 @@ class EntryKey(NamedTuple):
     def is_same(self, other: EntryKey) -> bool:
         """Whether nothing says that these are two entries."""
         return self.location == other.location and all(
-            mine is None or its is None or mine == its
-            for mine, its in zip(self[1:], other[1:], strict=True)
+            value is None or its is None or value == its
+            for value, its in zip(self[1:], other[1:], strict=True)
         )
 
 
@@ -61,24 +61,24 @@ class ByEntry(Generic[_T]):
 
     def find(self, key: EntryKey, accept: Callable[[_T], bool] = lambda _: True) -> _T | None:
         """The value of an entry, of those that `accept` admits."""
-        for known, value in self._values.get(key.location, ()):
-            if known.is_same(key) and accept(value):
+        for stored_key, value in self._values.get(key.location, ()):
+            if stored_key.is_same(key) and accept(value):
                 return value
         return None
 
     def pop(self, key: EntryKey) -> _T | None:
         """The value of an entry, which is taken out."""
-        kept = self._values.get(key.location, [])
-        for place, (known, value) in enumerate(kept):
-            if known.is_same(key):
-                del kept[place]
+        values = self._values.get(key.location, [])
+        for place, (stored_key, value) in enumerate(values):
+            if stored_key.is_same(key):
+                del values[place]
                 return value
         return None
 
     def values(self) -> Iterator[_T]:
         """Every value, those of one file together."""
-        for kept in self._values.values():
-            yield from (value for _, value in kept)
+        for pairs in self._values.values():
+            yield from (value for _, value in pairs)
 
 
 FIRST_ROW_ID = "tracking.first_row_id"
@@ -151,10 +151,10 @@ class Located:
             order.append(in_root)
         refs = {leaf.row: leaf for leaf in tree.leaves()}
         for row in np.unique(self.leaf[self.leaf >= 0]):
-            mine = np.flatnonzero(self.leaf == row)
+            rows = np.flatnonzero(self.leaf == row)
             batch = reader.entries(refs[int(row)], keys=keys)
-            batches.append(batch.take(self.position[mine]))
-            order.append(mine)
+            batches.append(batch.take(self.position[rows]))
+            order.append(rows)
         merged = EntryBatch.concat(batches)
         return merged.take(np.argsort(np.concatenate(order))) if order else merged
 
@@ -188,8 +188,8 @@ class Mention:
     def choose(self, free: dict[tuple[int, int], int | None]) -> tuple[int, int]:
         """Take the address of an entry that this may be, one with the same first row id first."""
         first = self.first_row_id
-        alike = [at for at, known in free.items() if known == first and first is not None]
-        untold = [at for at, known in free.items() if known is None or first is None]
+        alike = [at for at, row_id in free.items() if row_id == first and first is not None]
+        untold = [at for at, row_id in free.items() if row_id is None or first is None]
         for address in (*alike, *untold):
             del free[address]
             return address
@@ -215,11 +215,11 @@ def locate_apart(reader: TreeReader, tree: Tree, mentions: Sequence[Mention]) ->
     row_of = {ref.location: ref.row for ref in leaves}
     batches = reader.map(leaves, lambda ref: reader.live(ref, keys=["location", FIRST_ROW_ID]))
     for ref, batch in zip(leaves, batches, strict=True):
-        mine = batch.filter(
+        matching = batch.filter(
             arrow_values.to_numpy(pc.is_in(batch.column("location"), value_set=listed))
         )
-        columns = (mine.pylist(key) for key in ("location", FIRST_ROW_ID))
-        for place, name, first in zip(mine.numpy(POSITION).tolist(), *columns, strict=True):
+        columns = (matching.pylist(key) for key in ("location", FIRST_ROW_ID))
+        for place, name, first in zip(matching.numpy(POSITION).tolist(), *columns, strict=True):
             free[name][(ref.row, place)] = first
     places: list[tuple[int, int]] = [(_MISSING, _MISSING)] * len(mentions)
     for at, mention in enumerate(mentions):
@@ -266,12 +266,12 @@ def _by_hint(
         ref = by_location.get(hint)
         if ref is None:
             continue
-        mine = arrow_values.to_numpy(
+        locations = arrow_values.to_numpy(
             pc.fill_null(
                 pc.equal(hints, arrow_values.scalar(hint, hints.type)), arrow_values.scalar(False)
             )
         ) & (leaf == _MISSING)
-        rows = np.flatnonzero(mine & (places >= 0) & (places < ref.record_count))
+        rows = np.flatnonzero(locations & (places >= 0) & (places < ref.record_count))
         batch = reader.entries(ref, keys=["location"])
         alive = tracking.live_mask(batch)
         alive[ref.dead_positions()] = False
@@ -313,12 +313,12 @@ def _index_in(entries: EntryBatch, listed: EntryBatch) -> Rows:
     )
     if not entries.has(FIRST_ROW_ID) or not listed.num_rows:
         return rows
-    mine, its = entries.numpy(FIRST_ROW_ID), listed.numpy(FIRST_ROW_ID)
-    others = (rows >= 0) & (mine >= 0) & (its[rows] >= 0) & (its[rows] != mine)
+    row_ids, its = entries.numpy(FIRST_ROW_ID), listed.numpy(FIRST_ROW_ID)
+    others = (rows >= 0) & (row_ids >= 0) & (its[rows] >= 0) & (its[rows] != row_ids)
     if others.any():  # listed twice, or again after it was removed
         keys = zip(names.to_pylist(), its.tolist(), strict=True)
         by_id = {key: row for row, key in enumerate(keys)}
         for row in np.flatnonzero(others).tolist():
             name = entries.column("location")[row].as_py()
-            rows[row] = by_id.get((name, int(mine[row])), -1)
+            rows[row] = by_id.get((name, int(row_ids[row])), -1)
     return rows

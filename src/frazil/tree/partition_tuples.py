@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from frazil import arrow_compute as pc
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform, VoidTransform
 from frazil.value_classes import dataclass
 
 
@@ -38,13 +38,13 @@ class PartitionColumn:
 
     def values(self, entries: EntryBatch) -> pa.ChunkedArray:
         """The value of each entry, all of them of a spec with this field."""
-        known = entries.column(self.key)
-        if self.stats_id is None or not known.null_count:
-            return known
+        stored = entries.column(self.key)
+        if self.stats_id is None or not stored.null_count:
+            return stored
         lower, upper = (entries.column(key) for key in self.stats_keys)
-        missing = pc.and_(pc.is_null(known), pc.or_(pc.is_valid(lower), pc.is_valid(upper)))
+        missing = pc.and_(pc.is_null(stored), pc.or_(pc.is_valid(lower), pc.is_valid(upper)))
         if not pc.any(missing).as_py():
-            return known
+            return stored
         same = pc.fill_null(pc.equal(lower, upper), False)
         for row in pc.indices_nonzero(pc.and_not(missing, same)).to_pylist():
             raise FormatError(
@@ -53,8 +53,8 @@ class PartitionColumn:
                 path=entries.column("location")[row].as_py(),
                 field=self.name,
             )
-        kind = lower.type if pa.types.is_null(known.type) else known.type
-        return pc.coalesce(pc.cast(known, kind), pc.cast(lower, kind))
+        kind = lower.type if pa.types.is_null(stored.type) else stored.type
+        return pc.coalesce(pc.cast(stored, kind), pc.cast(lower, kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,10 +187,10 @@ class TreeReader:
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
         source = self.cache.opened(path, lambda: self.storage.open(path))
-        read = manifest.decode(source, path=path, keys=keys, limits=self.storage.limits)
-        if read.content != "root":
-            raise FormatError(f"content is {read.content!r}; expected root", path=path)
-        return read.batch
+        root = manifest.decode(source, path=path, keys=keys, limits=self.storage.limits)
+        if root.content != "root":
+            raise FormatError(f"content is {root.content!r}; expected root", path=path)
+        return root.batch
 
     def older(self, name: str) -> ManifestDecoder:
         """What reads manifests of versions before 4; `name` is the file that needs it."""

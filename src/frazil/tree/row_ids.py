@@ -27,8 +27,8 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
         return root, next_row_id
     ages = root.column("tracking.file_sequence_number")
     if ages.null_count:
-        known = pc.coalesce(ages, root.column("tracking.sequence_number"))
-        root = root.with_column("tracking.file_sequence_number", known)
+        order = pc.coalesce(ages, root.column("tracking.sequence_number"))
+        root = root.with_column("tracking.file_sequence_number", order)
     starts = root.column("tracking.first_row_id")
     unnumbered = (
         carried

@@ -16,10 +16,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
 
 from frazil import arrow_compute as pc
 from frazil.filter.prune.prune import PruneContext
@@ -30,6 +26,10 @@ from frazil.format.entries.nest import ColumnNames
 from frazil.format.entries.stats import TrackedField
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.values.types import arrow_type
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
 from frazil.value_classes import dataclass
 
 _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
@@ -248,7 +248,7 @@ class _Definition:
         return (
             isinstance(other, _Definition)
             and self.metadata.current_schema_id == other.metadata.current_schema_id
-            and all(mine is its for mine, its in zip(self._parts, other._parts, strict=True))
+            and all(part is its for part, its in zip(self._parts, other._parts, strict=True))
         )
 
 
@@ -257,16 +257,14 @@ def _shape(definition: _Definition) -> TableShape:
     return TableShape(definition.metadata)
 
 
-def _result_type(
-    transform: Transform[object, object], source: ice.IcebergType
-) -> ice.IcebergType | None:
+def _result_type(transform: Transform, source: ice.IcebergType) -> ice.IcebergType | None:
     if isinstance(transform, UnknownTransform | VoidTransform):
         return None
     return transform.result_type(source)
 
 
 def _summarised(
-    transform: Transform[object, object],
+    transform: Transform,
     source_id: int,
     result: ice.IcebergType | None,
     expression: int | None,

@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
-from pyiceberg import types as ice
 from pyiceberg.expressions import (
     And,
     BooleanExpression,
@@ -36,9 +35,11 @@ from pyiceberg.expressions import (
     StartsWith,
 )
 from pyiceberg.expressions.literals import Literal, literal
-from pyiceberg.partitioning import PartitionField
 
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField
 from tests.interop.java.scenarios import BY_TRANSFORM, SCHEMA, STATS_IDS, Entry
+from tests.support import pyiceberg_oracle
 
 _HOUR = 3_600_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -307,8 +308,8 @@ def by_bounds(draw: st.DrawFn) -> tuple[list[Entry], Tree]:
 
 def transformed(field: PartitionField, value: Any) -> Any:
     """The partition value of a source value; PyIceberg's transform is the peer here."""
-    apply = field.transform.transform(SCHEMA.find_type(field.source_id))
-    return apply(value)
+    kind = SCHEMA.find_type(field.source_id)
+    return pyiceberg_oracle.transformed(field.transform, kind, value)
 
 
 @st.composite

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+
+from frazil.format.vectors import bitmap
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -27,8 +29,6 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
-
-from frazil.format.vectors import bitmap
 from tests.support.values import arrow_type, to_json
 
 TABLE_LOCATION = "file:/warehouse/every_type"

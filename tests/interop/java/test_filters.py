@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from pyiceberg.types import (
+
+from frazil.filter.prune.prune import PruneContext, might_match
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.derived import DerivedColumn, FieldId
+from frazil.iceberg.types import (
     DateType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
 )
-
-from frazil.filter.prune.prune import PruneContext, might_match
-from frazil.filter.text.filter_text import parse
-from frazil.format.entries.batch import EntryBatch
-from frazil.format.metadata.derived import DerivedColumn, FieldId
 from tests.interop.java import filters, scenarios
 from tests.interop.java.conftest import JavaReader
 from tests.interop.java.filters import DIFFERS, Test, Tree

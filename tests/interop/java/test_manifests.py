@@ -6,15 +6,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.schema import Schema
-from pyiceberg.types import GeometryType, NestedField
 
 from frazil.format.entries import fields, manifest, stats, tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.nest import ColumnNames
 from frazil.format.values.types import STORAGE
 from frazil.format.values.variant_bounds import encoded_bounds
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.schema import Schema, schema_document
+from frazil.iceberg.types import GeometryType, NestedField, VariantType
 from tests.interop.java import scenarios
 from tests.interop.java.conftest import NAMES, JavaReader
 from tests.interop.java.scenarios import Entry, Inherited
@@ -254,5 +253,4 @@ def _leaves(struct: Entry) -> list[Entry]:
 
 
 def _json(schema: Schema) -> Entry:
-    shown: Entry = schema.model_dump(mode="json")
-    return shown
+    return schema_document(schema)

@@ -10,7 +10,7 @@ import pytest
 
 from frazil import InvalidInput, Table, connect
 from frazil.format.entries.fields import ContentType
-from frazil.legacy.upgrade.take_over_deletes import with_equality_deletes
+from frazil.legacy.upgrade.carried_deletes import with_equality_deletes
 from frazil.scan.tasks import TaskReader
 from tests.interop.legacy.test_read import READABLE
 from tests.interop.peers.readers import read_manifest_with_java, read_with_java

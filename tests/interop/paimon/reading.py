@@ -6,13 +6,13 @@ import hashlib
 from pathlib import Path
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from frazil.catalog.backend import CatalogBackend
 from frazil.commit.handle import TableHandle
 from frazil.data.read.read_files import Reading
 from frazil.filter.text.filter_text import parse
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
 from frazil.properties.registry import NAME_MAPPING
 from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of

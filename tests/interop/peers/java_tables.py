@@ -16,6 +16,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 
+from frazil.iceberg.pyiceberg_values import from_pyiceberg
 from tests.support.java import JavaOracle
 from tests.support.values import rows_to_json
 
@@ -90,7 +91,7 @@ class JavaTable:
         self.state = self._java.call(op, location=self._location, **arguments)
 
     def _json(self, rows: Sequence[Row]) -> list[Any]:
-        return rows_to_json(self._schema, rows)
+        return rows_to_json(from_pyiceberg(self._schema), rows)
 
 
 def good(id: int, name: str | None = None, quantity: int | None = None) -> Row:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 
+from frazil.iceberg.partitioning import PartitionSpec, spec_document
+from frazil.iceberg.pyiceberg_values import AnySchema, from_pyiceberg
+from frazil.iceberg.schema import load_schema, schema_document
 from tests.support.java import JavaOracle
 from tests.support.values import rows_from_json
 from tests.support.venvs import DUCKDB_ICEBERG
@@ -78,14 +79,14 @@ def read_with_java(
         row_lineage=row_lineage,
         filter=filter,
     )
-    return rows_from_json(Schema.model_validate(answer["schema"]), answer["rows"])
+    return rows_from_json(load_schema(answer["schema"]), answer["rows"])
 
 
 def read_manifest_with_java(
     java: JavaOracle,
     path: Path,
     *,
-    schema: Schema,
+    schema: AnySchema,
     specs: Sequence[PartitionSpec],
     table_location: str,
     snapshot_id: int,
@@ -103,8 +104,8 @@ def read_manifest_with_java(
         "manifest.read",
         path=str(path),
         length=path.stat().st_size,
-        schema=schema.model_dump(mode="json"),
-        specs=[spec.model_dump(mode="json") for spec in specs],
+        schema=schema_document(from_pyiceberg(schema)),
+        specs=[spec_document(spec) for spec in specs],
         table_location=table_location,
         snapshot_id=snapshot_id,
         sequence_number=sequence_number,

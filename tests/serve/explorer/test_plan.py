@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any
 
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import GeometryType, NestedField, StringType
 
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import GeometryType, NestedField, StringType
 from frazil.serve.exchange import Request
 from frazil.serve.explorer.pages import plan_page as endpoint
 from frazil.serve.service import Service

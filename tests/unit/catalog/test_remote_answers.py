@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from frazil.catalog.remote.remote_answers import RawAnswer, read_answer
+from frazil.catalog.remote.remote_http import RawAnswer, read_answer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 

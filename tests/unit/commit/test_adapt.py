@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
 
 from frazil.commit.adapt import added_entries
 from frazil.commit.change import Change
@@ -18,6 +16,8 @@ from frazil.errors import InvalidInput
 from frazil.format.entries import manifest
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.vectors import bitmap
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.properties.registry import LEAF_TARGET_ENTRIES
 from frazil.tree import policy
 from frazil.tree.table_shape import shape_of

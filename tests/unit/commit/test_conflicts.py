@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
 
 from frazil.commit.change import Change, Isolation, Searched
 from frazil.commit.head import Draft
@@ -16,6 +14,8 @@ from frazil.errors import CommitConflict, InvalidInput
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import SnapshotId, SnapshotRef
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform
 from tests.support.trees import Bench, bounds, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}

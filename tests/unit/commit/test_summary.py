@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
-
 from frazil.commit.change import Change
 from frazil.commit.summary import Tally, changed_partitions, summarise
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot, SnapshotId
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform
 from tests.support.trees import Bench, located
 
 

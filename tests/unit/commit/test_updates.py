@@ -5,11 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField
 
 from frazil.commit.change import Change
 from frazil.commit.updates import (
@@ -23,6 +18,11 @@ from frazil.commit.updates import (
 )
 from frazil.errors import CommitConflict
 from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortField, SortOrder
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import LongType, NestedField
 from tests.support.trees import SCHEMA, Bench
 
 

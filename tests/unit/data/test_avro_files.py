@@ -11,14 +11,15 @@ from typing import Any
 import fastavro
 import numpy as np
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from frazil.data.metadata_columns import POS, with_columns
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, Unsupported
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg import types as ice
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema
+from frazil.iceberg.schema import Schema
 from tests.support.data_files import file_slice, read
 
 POINT = ice.StructType(
@@ -74,7 +75,7 @@ def row(i: int) -> dict[str, Any]:
 
 
 def avro_schema(schema: Schema) -> dict[str, Any]:
-    made = AvroSchemaConversion().iceberg_to_avro(schema, schema_name="table")
+    made = AvroSchemaConversion().iceberg_to_avro(pyiceberg_schema(schema), schema_name="table")
     assert isinstance(made, dict)
     for field in made["fields"]:
         if field["name"] == "sizes":  # keys that are text make a map of Avro's own

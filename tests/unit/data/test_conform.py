@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data import conform
 from frazil.data.write.row_input import conformed
 from frazil.errors import InvalidInput
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 
 def _one(kind: ice.IcebergType, *, required: bool = False) -> Schema:
@@ -263,7 +263,7 @@ def test_missing_columns_take_their_write_default() -> None:
                 ice.NestedField(5, "b", ice.LongType(), write_default=7),
             ),
         ),
-        ice.NestedField(6, "since", ice.DateType(), write_default="2024-02-01"),
+        ice.NestedField(6, "since", ice.DateType(), write_default=dt.date(2024, 2, 1)),
     )
     data = pa.table({"id": [1, 2], "s": [{"a": 1}, None]})
     assert _table(data, schema).to_pylist() == [

@@ -8,10 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
 from frazil.data.metadata_columns import with_dropped
 from frazil.data.read.delete_files import (
@@ -22,6 +18,10 @@ from frazil.data.read.delete_files import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.entries.batch import EntryBatch
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 SCHEMA = Schema(

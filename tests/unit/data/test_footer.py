@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from frazil.data.statistics.footer import footer_stats
 from frazil.format.entries.metrics import MetricsConfig
+from frazil.iceberg import types as ice
+from frazil.iceberg.name_mapping import parse_mapping
+from frazil.iceberg.schema import Schema
 
 
 def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
@@ -271,7 +271,7 @@ def test_files_without_ids_go_by_name() -> None:
 
 
 def test_a_name_mapping_decides_when_given() -> None:
-    mapping = parse_mapping_from_json(
+    mapping = parse_mapping(
         '[{"field-id": 6, "names": ["other", "m"]},'
         ' {"field-id": 1, "names": ["st"], "fields": [{"field-id": 2, "names": ["extra"]}]}]'
     )

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
 
 import frazil
 from frazil.data.write.parquet_file import FileShape, ParquetFile, dictionary_columns
 from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField
 from frazil.storage import LocalStorage
 from frazil.storage.streams import Sink
 

@@ -9,10 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+from pyiceberg.typedef import Record
+
+from frazil.data.write.partitioner import Partitioner
+from frazil.data.write.row_input import conformed
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema, pyiceberg_spec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -23,10 +28,6 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.typedef import Record
-
-from frazil.data.write.partitioner import Partitioner
-from frazil.data.write.row_input import conformed
 
 
 def _split(rows: list[dict[str, Any]], schema: Schema, *parts: PartitionField) -> Any:
@@ -35,9 +36,7 @@ def _split(rows: list[dict[str, Any]], schema: Schema, *parts: PartitionField) -
     return [(partition, piece.to_pylist()) for partition, piece in found]
 
 
-def _part(
-    field_id: int, transform: Transform[Any, Any], source: int = 1, name: str = "p"
-) -> PartitionField:
+def _part(field_id: int, transform: Transform, source: int = 1, name: str = "p") -> PartitionField:
     return PartitionField(source_id=source, field_id=field_id, transform=transform, name=name)
 
 
@@ -112,7 +111,7 @@ def test_a_source_inside_a_struct_is_found() -> None:
     ]
 
 
-CASES: list[tuple[ice.PrimitiveType, Transform[Any, Any], Any]] = [
+CASES: list[tuple[ice.PrimitiveType, Transform, Any]] = [
     (ice.StringType(), IdentityTransform(), "a/b c=d%é"),
     (ice.StringType(), IdentityTransform(), ""),
     (ice.BooleanType(), IdentityTransform(), True),
@@ -135,14 +134,16 @@ CASES: list[tuple[ice.PrimitiveType, Transform[Any, Any], Any]] = [
 
 @pytest.mark.parametrize(("kind", "transform", "value"), CASES, ids=str)
 def test_partition_paths_are_spelled_as_pyiceberg_spells_them(
-    kind: ice.PrimitiveType, transform: Transform[Any, Any], value: Any
+    kind: ice.PrimitiveType, transform: Transform, value: Any
 ) -> None:
     schema = Schema(ice.NestedField(1, "c", kind))
     spec = PartitionSpec(_part(1000, transform, name="c p"), spec_id=1)
     (batch,) = conformed([{"c": value}], schema)
     ((partition, _),) = Partitioner(spec, schema).split(batch)
     plain = partition.values[1000]
-    assert partition.path == spec.partition_to_path(Record(plain), schema)
+    assert partition.path == pyiceberg_spec(spec).partition_to_path(
+        Record(plain), pyiceberg_schema(schema)
+    )
 
 
 def test_a_uuid_is_spelled_as_a_uuid() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 
 from frazil.data.projection import file_fields, needed_leaves, projection
 from frazil.data.schema import arrow_schema, identified_schema
 from frazil.errors import FormatError
+from frazil.iceberg import types as ice
+from frazil.iceberg.name_mapping import NameMapping, parse_mapping
+from frazil.iceberg.schema import Schema
 
 
 def _project(rows: list[dict[str, Any]], written: Schema, wanted: Schema, **more: Any) -> Any:
@@ -278,7 +278,7 @@ MAPPING = """[
 
 
 def _mapping() -> NameMapping:
-    return parse_mapping_from_json(MAPPING)
+    return parse_mapping(MAPPING)
 
 
 def test_a_file_without_ids_is_read_through_the_name_mapping() -> None:

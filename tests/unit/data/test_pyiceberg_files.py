@@ -25,6 +25,7 @@ from frazil.data.schema import for_display
 from frazil.data.slices import DataFileSlice
 from frazil.filter.text.filter_text import parse
 from frazil.format.paths import resolve
+from frazil.iceberg.pyiceberg_values import from_pyiceberg
 from tests.support.data_files import read, slice_of, write
 
 SCHEMA = Schema(
@@ -105,8 +106,9 @@ def _read_all(table: Table, **options: Any) -> pa.Table:
                 part.field_id: task.file.partition[at] for at, part in enumerate(spec.fields)
             },
         )
-        found = read(source, schema, specs=table.specs(), **options)
-        parts.append(for_display(found, schema))
+        own = from_pyiceberg(schema)
+        specs = {spec_id: from_pyiceberg(spec) for spec_id, spec in table.specs().items()}
+        parts.append(for_display(read(source, own, specs=specs, **options), own))
     return pa.concat_tables(parts)
 
 
@@ -152,7 +154,9 @@ def test_evolved_tables_of_pyiceberg_are_read_as_it_reads_them(catalog: SqlCatal
     ours = _comparable(_read_all(table))
     assert ours == _comparable(table.scan().to_arrow())
     assert len(ours) == 21
-    filtered = _read_all(table, row_filter=parse("place.latitude > 5 and key < 15", new))
+    filtered = _read_all(
+        table, row_filter=parse("place.latitude > 5 and key < 15", from_pyiceberg(new))
+    )
     theirs = table.scan("place.latitude > 5 and key < 15").to_arrow()
     assert _comparable(filtered) == _comparable(theirs)
 
@@ -165,7 +169,8 @@ def test_pyiceberg_reads_our_files(catalog: SqlCatalog, tmp_path: Path) -> None:
         spec_id=0,
     )
     location = str(tmp_path / "ours")
-    entries = write(_rows(6), schema, location, spec=spec)
+    own = from_pyiceberg(schema)
+    entries = write(_rows(6), own, location, spec=from_pyiceberg(spec))
     tasks = []
     for index in range(entries.num_rows):
         row = entries.row(index)
@@ -182,7 +187,7 @@ def test_pyiceberg_reads_our_files(catalog: SqlCatalog, tmp_path: Path) -> None:
     scan = ArrowScan(table.metadata, table.io, schema, AlwaysTrue())
     theirs = scan.to_table(tasks)
     ours = pa.concat_tables(
-        for_display(read(slice_of(entries, location, index), schema), schema)
+        for_display(read(slice_of(entries, location, index), own), own)
         for index in range(entries.num_rows)
     )
     assert _comparable(theirs) == _comparable(ours)

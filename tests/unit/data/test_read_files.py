@@ -12,11 +12,6 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import parse_mapping_from_json
-from pyiceberg.transforms import BucketTransform, IdentityTransform
 
 from frazil.data.metadata_columns import (
     FILE,
@@ -33,9 +28,15 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, InvalidInput, NotFound
 from frazil.filter.text.filter_text import parse
 from frazil.format.paths import resolve
+from frazil.iceberg import types as ice
+from frazil.iceberg.name_mapping import parse_mapping
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform
 from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
+from tests.support.pyiceberg_oracle import transformed
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType(), required=True),
@@ -202,7 +203,7 @@ def test_metadata_columns_are_computed(tmp_path: Path) -> None:
         Schema(),
         [FILE, POS, SPEC_ID, ROW_ID, LAST_UPDATED, partition_column([older, spec], SCHEMA)],
     )
-    bucket = BucketTransform(4).transform(ice.LongType())(34)
+    bucket = transformed(BucketTransform(4), ice.LongType(), 34)
     assert read(source, wanted, table_schema=SCHEMA, specs={5: spec}).to_pylist() == [
         {
             "_file": source.path,
@@ -313,7 +314,7 @@ def test_a_bad_name_mapping_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"schema\.name-mapping\.default"):
         NAME_MAPPING.of({NAME_MAPPING.key: "{nonsense"})
     assert NAME_MAPPING.of({}) is None
-    assert parse_mapping_from_json("[]") == NAME_MAPPING.of({NAME_MAPPING.key: "[]"})
+    assert parse_mapping("[]") == NAME_MAPPING.of({NAME_MAPPING.key: "[]"})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

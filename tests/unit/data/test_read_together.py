@@ -10,10 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
 
 from frazil.data.metadata_columns import FILE, POS, with_columns, with_lineage
 from frazil.data.read.read_files import Reading
@@ -21,6 +17,10 @@ from frazil.data.read.read_together import WholeFile, is_small, read_together
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import DateType, IntegerType, LongType, NestedField, StringType
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, slice_of, write

@@ -15,11 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.write.row_input import conformed, schema_of
 from frazil.errors import InvalidInput
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType(), required=True),

@@ -6,9 +6,7 @@ import uuid
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.schema import Schema
 
 from frazil.data.schema import (
     arrow_schema,
@@ -18,6 +16,9 @@ from frazil.data.schema import (
     stored_schema,
 )
 from frazil.errors import InvalidInput
+from frazil.iceberg import types as ice
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema
+from frazil.iceberg.schema import Schema
 
 NESTED = Schema(
     ice.NestedField(1, "id", ice.LongType(), required=True),
@@ -78,7 +79,7 @@ def test_stored_uuids_are_marked_as_uuids() -> None:
 
 
 def test_field_ids_are_the_ones_pyiceberg_writes() -> None:
-    theirs = schema_to_pyarrow(NESTED, include_field_ids=True)
+    theirs = schema_to_pyarrow(pyiceberg_schema(NESTED), include_field_ids=True)
     assert _ids(list(theirs)) == _ids(list(parquet_schema(NESTED)))
 
 

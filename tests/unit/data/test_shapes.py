@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 from frazil.data.schema import arrow_schema, parquet_schema
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 
 @pytest.mark.parametrize(

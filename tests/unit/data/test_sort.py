@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
-from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType, UUIDType
 
 from frazil.data.write.row_input import conformed
 from frazil.data.write.write_files import sort_rows
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import NullOrder, SortDirection, SortField, SortOrder
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+from frazil.iceberg.types import DoubleType, LongType, NestedField, StringType, StructType, UUIDType
+from tests.support.pyiceberg_oracle import transformed
 
 SCHEMA = Schema(
     NestedField(1, "x", DoubleType()),
@@ -77,6 +78,6 @@ def test_buckets_and_uuids_can_be_sorted_by() -> None:
     rows = [{"u": bytes([i]) * 16, "n": i} for i in (3, 1, 2)]
     assert _sorted(rows, _key(6, ASC, FIRST)).column("n").to_pylist() == [1, 2, 3]
     by_bucket = _sorted(rows, _key(3, ASC, FIRST, BucketTransform(100)))
-    buckets = [BucketTransform(100).transform(LongType())(n) for n in (3, 1, 2)]
+    buckets = [transformed(BucketTransform(100), LongType(), n) for n in (3, 1, 2)]
     expected = [n for _, n in sorted(zip(buckets, (3, 1, 2), strict=True))]
     assert by_bucket.column("n").to_pylist() == expected

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.statistics.stats_collector import StatsCollector
 from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 ROW_ID = 2_147_483_540
 LAST_UPDATED = 2_147_483_539

@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.filter.prune.prune import PruneContext, might_match, must_match
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.values.types import arrow_type
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 
 def judge(

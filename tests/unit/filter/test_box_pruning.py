@@ -6,20 +6,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysTrue, And, Not
-from pyiceberg.schema import Schema
 
 from frazil.filter.bind.bind import bind
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.box_predicate import BoxPredicate, Window
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.condition import condition
 from frazil.filter.prune.prune import PruneContext, compile_filter
-from frazil.filter.rows.row_filter import row_mask
+from frazil.filter.row_filter import row_mask
 from frazil.filter.text.filter_display import filter_text
 from frazil.filter.text.sql_values import blob_text
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.stats import stats_types, tracked_fields
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import AlwaysTrue, And, Not
+from frazil.iceberg.schema import Schema
 from tests.support.wkb import point, rectangle
 
 SCHEMA = Schema(
@@ -163,7 +163,7 @@ def test_what_says_nothing_of_boxes_prunes_nothing(where: str) -> None:
 
 def test_a_window_is_bound_again_and_never_negated() -> None:
     columns = ColumnIndex.of(SCHEMA)
-    window = BoxPredicate(columns.named("geom"), west=0.0, south=0.0, east=1.0, north=2.5)
+    window = BoxPredicate(columns.named("geom"), Window(west=0.0, south=0.0, east=1.0, north=2.5))
     assert bind(window, columns) == window
     assert isinstance(bind(Not(window), columns), AlwaysTrue)
     assert isinstance(~window, AlwaysTrue)

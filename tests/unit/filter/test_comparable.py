@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 import pytest
-from pyiceberg import types as ice
 
 from frazil import arrow_compute
 from frazil.filter.bind.comparable import vector
+from frazil.iceberg import types as ice
 
 TEXTS = ["", "a", "b", "b", "Österreich", "z", None]
 

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import parser as pyiceberg_parser
-from pyiceberg.expressions.literals import (
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.filter.row_filter import row_mask
+from frazil.filter.text.filter_text import parse
+from frazil.iceberg import expressions as ours
+from frazil.iceberg.expressions import Op, literals_of
+from frazil.iceberg.literals import (
     BinaryLiteral,
     BooleanLiteral,
     DateLiteral,
@@ -27,8 +33,8 @@ from pyiceberg.expressions.literals import (
     TimestampLiteral,
     UUIDLiteral,
 )
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -48,11 +54,6 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-
-from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.operators import literals_of
-from frazil.filter.rows.row_filter import row_mask
-from frazil.filter.text.filter_text import parse
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -86,20 +87,38 @@ make: Any = ice
 DAY_US = 86_400_000_000
 
 
-def shown(expression: ice.BooleanExpression) -> Any:
-    """A bound expression as nested tuples of class names, paths and values."""
-    if isinstance(expression, ice.And | ice.Or):
+NAMES = {
+    Op.IS_NULL: "IsNull",
+    Op.NOT_NULL: "NotNull",
+    Op.IS_NAN: "IsNaN",
+    Op.NOT_NAN: "NotNaN",
+    Op.LT: "LessThan",
+    Op.LE: "LessThanOrEqual",
+    Op.GT: "GreaterThan",
+    Op.GE: "GreaterThanOrEqual",
+    Op.EQ: "EqualTo",
+    Op.NE: "NotEqualTo",
+    Op.STARTS_WITH: "StartsWith",
+    Op.NOT_STARTS_WITH: "NotStartsWith",
+    Op.IN: "In",
+    Op.NOT_IN: "NotIn",
+}
+
+
+def shown(expression: ours.BooleanExpression) -> Any:
+    """A bound expression as nested tuples of PyIceberg's class names, columns and values."""
+    if isinstance(expression, ours.And | ours.Or):
         name = type(expression).__name__.lower()
         return (name, shown(expression.left), shown(expression.right))
-    if isinstance(expression, ice.AlwaysTrue | ice.AlwaysFalse):
-        return isinstance(expression, ice.AlwaysTrue)
-    assert isinstance(expression, ice.BoundPredicate)
+    if isinstance(expression, ours.AlwaysTrue | ours.AlwaysFalse):
+        return isinstance(expression, ours.AlwaysTrue)
+    assert isinstance(expression, ours.BoundPredicate)
+    assert expression.op is not None
     values = sorted(literal.value for literal in literals_of(expression))
-    name = type(expression).__name__.removeprefix("Bound")
-    return (name, expression.term.ref().field.name, *values)
+    return (NAMES[expression.op], expression.term.field.name, *values)
 
 
-def one(text: str) -> Literal[Any]:
+def one(text: str) -> Literal:
     """The one literal of a filter."""
     (literal,) = literals_of(parse(text, SCHEMA))
     return literal
@@ -213,7 +232,7 @@ def test_text_means_what_sql_means(text: str, expected: Any) -> None:
         ("country = 'é€𝄞'", StringLiteral("é€𝄞")),
     ],
 )
-def test_literals_take_the_type_of_the_column(text: str, literal: Literal[Any]) -> None:
+def test_literals_take_the_type_of_the_column(text: str, literal: Literal) -> None:
     found = one(text)
     assert type(found) is type(literal)
     assert found.value == literal.value
@@ -454,8 +473,8 @@ def test_long_and_lopsided_filters_are_balanced() -> None:
     for number in range(1, 5000):
         lopsided = make.Or(lopsided, make.EqualTo("id", number))
 
-    def depth(node: ice.BooleanExpression) -> int:
-        if isinstance(node, ice.Or):
+    def depth(node: ours.BooleanExpression) -> int:
+        if isinstance(node, ours.Or):
             return 1 + max(depth(node.left), depth(node.right))
         return 1
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+
+from frazil.errors import InvalidInput
+from frazil.filter.text.partition_by import parse_partition_by
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -16,9 +19,6 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-
-from frazil.errors import InvalidInput
-from frazil.filter.text.partition_by import parse_partition_by
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType(), required=True),

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput
-from frazil.filter.rows.row_filter import columns_of, pushdown, row_mask, to_arrow
+from frazil.filter.row_filter import columns_of, row_mask, to_arrow
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 SCHEMA = Schema(
     ice.NestedField(1, "n", ice.LongType()),
@@ -151,32 +148,3 @@ def test_a_filter_that_was_not_bound_is_refused() -> None:
 def test_the_columns_of_a_filter() -> None:
     assert columns_of(parse("n = 1 and (s is null or place.zip > 2)", SCHEMA)) == {1, 2, 5}
     assert columns_of(parse("true", SCHEMA)) == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("where", "kept"),
-    [
-        ("f != 5", [1]),
-        ("f not in (5, 6)", [1]),
-        ("f is nan", [1]),
-        ("f is not nan", [0]),
-        ("f = 5", [0]),
-        ("f > 9", [1]),
-    ],
-)
-def test_parquet_row_groups_with_nan_are_not_skipped(
-    tmp_path: Path, where: str, kept: list[int]
-) -> None:
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"f": [5.0, NAN], "#": [0, 1]}), path)
-    bound = parse(where, SCHEMA)
-    found = ds.dataset(path).to_table(filter=pushdown(bound))
-    assert found.filter(row_mask(bound, found)).column("#").to_pylist() == kept
-
-
-def test_parquet_row_groups_are_skipped_by_the_rest_of_the_filter(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"n": [1, 2, 3, 4], "f": [NAN] * 4}), path, row_group_size=2)
-    fragment = next(ds.dataset(path).get_fragments())
-    found = fragment.split_by_row_group(pushdown(parse("n > 2 and f is nan", SCHEMA)))
-    assert [group.row_groups[0].id for group in found] == [1]

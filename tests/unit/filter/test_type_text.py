@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg import types as ice
 
 from frazil.errors import InvalidInput
 from frazil.filter.text.type_text import parse_type
+from frazil.iceberg import types as ice
 
 PLAIN = [
     ice.BooleanType(),

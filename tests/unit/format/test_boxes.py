@@ -7,9 +7,9 @@ import struct
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
 
 from frazil.format.values.boxes import BoxCollector
+from frazil.iceberg import types as ice
 from tests.support.wkb import Place, collection, coordinates, header, line, point, polygon
 
 PLANE = ice.GeometryType()

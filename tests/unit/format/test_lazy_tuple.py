@@ -71,7 +71,7 @@ def test_a_failure_comes_up_on_every_use() -> None:
 def test_a_bad_type_in_a_stored_schema_is_named_when_the_columns_are_asked_for() -> None:
     metadata = metadata_json.load_definition(stored("nonsense"), path="row 7")
     assert metadata.location == "/t"
-    with pytest.raises(FormatError, match=r"row 7.*schemas\[0\].*not a valid Schema"):
+    with pytest.raises(FormatError, match=r"row 7.*schemas\[0\].*not a valid schema"):
         metadata.schema()
 
 

@@ -418,7 +418,7 @@ def test_a_large_manifest_of_version_0_1_has_no_seal_and_is_read() -> None:
 
 
 def test_a_small_manifest_of_many_columns_is_not_small() -> None:
-    keys = [f"content_stats.{n}.value_count" for n in range(1, 400)]
+    keys = [f"content_stats.{n}.value_count" for n in range(1, 800)]
     wide = EntryBatch.from_rows(
         [{**DATA, **dict.fromkeys(keys, 5)}] * 3, dict.fromkeys(keys, pa.int64())
     )

@@ -6,17 +6,6 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.transforms import (
-    BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    TruncateTransform,
-    YearTransform,
-)
 
 from frazil.credentials import is_credential
 from frazil.errors import InvalidInput, NotFound, Unsupported
@@ -30,6 +19,17 @@ from frazil.format.metadata.metadata import (
     SnapshotRef,
     TableMetadata,
     new_table,
+)
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortField, SortOrder
+from frazil.iceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    TruncateTransform,
+    YearTransform,
 )
 
 SCHEMA = Schema(

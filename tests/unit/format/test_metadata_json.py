@@ -9,12 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadataUtil, new_table_metadata
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.transforms import BucketTransform, DayTransform
-from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.errors import FormatError, Unsupported
 from frazil.filter.prune.prune import required_keys
@@ -30,6 +25,12 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     SnapshotRef,
 )
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.pyiceberg_values import pyiceberg_order, pyiceberg_schema, pyiceberg_spec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import UNSORTED
+from frazil.iceberg.transforms import BucketTransform, DayTransform
+from frazil.iceberg.types import LongType, NestedField, StringType
 from frazil.tree.table_shape import shape_of
 
 PATH = "s3://bucket/t/metadata/00007-x.metadata.json"
@@ -297,12 +298,16 @@ def test_what_pyiceberg_writes_is_read_and_given_back(version: str) -> None:
     )
     spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(8), "b"))
     theirs = new_table_metadata(
-        schema, spec, UNSORTED_SORT_ORDER, "s3://b/t", {"format-version": version, "owner": "x"}
+        pyiceberg_schema(schema),
+        pyiceberg_spec(spec),
+        pyiceberg_order(UNSORTED),
+        "s3://b/t",
+        {"format-version": version, "owner": "x"},
     )
     metadata, history = metadata_json.loads(theirs.model_dump_json().encode(), path=PATH)
     assert metadata.format_version == int(version)
-    assert metadata.schema() == theirs.schema()
-    assert metadata.spec() == theirs.spec()
+    assert pyiceberg_schema(metadata.schema()) == theirs.schema()
+    assert pyiceberg_spec(metadata.spec()) == theirs.spec()
     assert metadata.table_uuid == theirs.table_uuid
     assert metadata.properties == {"owner": "x"}
     again = TableMetadataUtil.parse_raw(metadata_json.dumps(metadata, history).decode())
@@ -321,7 +326,7 @@ def test_version_3_keeps_its_row_ids() -> None:
     assert history.snapshots[1].first_row_id == 900
     assert json.loads(metadata_json.dumps(metadata, history)) == document
     theirs = TableMetadataUtil.parse_raw(json.dumps(document))
-    assert theirs.schema() == metadata.schema()
+    assert theirs.schema() == pyiceberg_schema(metadata.schema())
 
 
 # Refusals

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.conversions import to_bytes
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.values.single_value import (
@@ -19,6 +17,8 @@ from frazil.format.values.single_value import (
     encode_points,
 )
 from frazil.format.values.types import arrow_type
+from frazil.iceberg import types as ice
+from tests.support.pyiceberg_oracle import to_bytes
 
 CASES: list[tuple[ice.PrimitiveType, list[Any]]] = [
     (ice.BooleanType(), [True, False]),

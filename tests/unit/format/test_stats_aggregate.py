@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.format.entries.aggregate import aggregate, conform, extremes
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.stats import TrackedField, stats_types
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 
 
 def field(kind: ice.IcebergType, field_id: int = 1) -> TrackedField:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import FULL, Kept, MetricsConfig, MetricsMode, check_properties
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortField, SortOrder
+from frazil.iceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType()),

@@ -9,8 +9,8 @@ import mmh3
 import pyarrow as pa
 import pytest
 
+from frazil.format.metadata.statistics_files import ThetaSketch
 from frazil.format.values.murmur128 import hashes
-from frazil.format.values.theta import ThetaSketch
 
 
 def sketch_of(words: list[str], *, batch: int = 7_000) -> ThetaSketch:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.expressions.literals import literal
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.values.types import arrow_type, plain_value, promote, scalar, scalar_value
+from frazil.iceberg import types as ice
+from frazil.iceberg.literals import literal
 
 ID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
@@ -86,7 +86,7 @@ def test_nested_types_have_no_single_arrow_type() -> None:
         (b"abc", ice.FixedType(3), b"abc"),
         (bytearray(b"\x00\xff"), ice.BinaryType(), b"\x00\xff"),
         (literal(5), ice.LongType(), 5),
-        (literal(date(1970, 1, 2)).to(ice.DateType()), ice.DateType(), 1),
+        (literal(date(1970, 1, 2)), ice.DateType(), 1),
         (
             pa.scalar(datetime(1970, 1, 1, 0, 0, 1), pa.timestamp("us")),
             ice.TimestampType(),

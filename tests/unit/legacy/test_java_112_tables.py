@@ -13,15 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import data_file_with_partition, manifest_entry_schema_with_data_file
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import DayTransform
-from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata import metadata
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.pyiceberg_values import pyiceberg_schema, pyiceberg_spec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import DayTransform
+from frazil.iceberg.types import LongType, NestedField, StringType, TimestampType
 from frazil.legacy.read import manifest_entries
 
 LOCATION = "s3://bucket/t"
@@ -38,7 +39,9 @@ TABLE = metadata.new_table(
 
 def manifest(entries: list[dict[str, Any]]) -> bytes:
     """A Parquet manifest with v3's manifest_entry schema and field ids."""
-    file_type = data_file_with_partition(SPEC.partition_type(SCHEMA), 3)
+    file_type = data_file_with_partition(
+        pyiceberg_spec(SPEC).partition_type(pyiceberg_schema(SCHEMA)), 3
+    )
     schema = schema_to_pyarrow(
         manifest_entry_schema_with_data_file(3, file_type),
         metadata={b"format-version": b"4", b"content": b"data", b"partition-spec-id": b"0"},

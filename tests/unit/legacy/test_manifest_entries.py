@@ -10,26 +10,26 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
-    BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    TruncateTransform,
-)
 
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata import metadata
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    TruncateTransform,
+)
 from frazil.legacy.read import manifest_entries
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
+from tests.support.pyiceberg_oracle import from_bytes, to_bytes
 
 LOCATION = "file:///warehouse/db/t"
 
@@ -61,7 +61,7 @@ SPEC = PartitionSpec(
 )
 
 
-def table(spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC) -> TableMetadata:
+def table(spec: PartitionSpec = UNPARTITIONED) -> TableMetadata:
     return metadata.new_table(
         schema=SCHEMA, location=LOCATION, table_uuid=uuid.UUID(int=7), now_ms=1, spec=spec
     )
@@ -82,7 +82,7 @@ def with_stats(number: int) -> dict[str, Any]:
 
 def read(
     data: bytes,
-    spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    spec: PartitionSpec = UNPARTITIONED,
     *,
     content: ContentType = ContentType.DATA_MANIFEST,
     keys: set[str] | None = None,
@@ -172,7 +172,12 @@ def test_data_entries_are_those_pyiceberg_reads(
     ]
     path = tmp_path / "m.avro"
     data = legacy_files.write_manifest(
-        path, version, entries, schema=SCHEMA, spec=SPEC, block=block
+        path,
+        version,
+        entries,
+        schema=SCHEMA,
+        spec=SPEC,
+        block=block,
     )
     batch = read(data, SPEC)
     compare(batch, legacy_files.read_entries(path, version), SPEC)
@@ -210,7 +215,7 @@ def test_v1_sequence_numbers_are_zero_and_v2_nulls_stay_to_be_inherited(tmp_path
             version,
             entries,
             schema=SCHEMA,
-            spec=UNPARTITIONED_PARTITION_SPEC,
+            spec=UNPARTITIONED,
         )
         batch = read(data)
         assert batch.pylist("tracking.sequence_number") == expected
@@ -231,7 +236,11 @@ def test_explicit_sequence_numbers_and_row_ids_are_kept(tmp_path: Path) -> None:
         for number in range(4)
     ]
     data = legacy_files.write_manifest(
-        tmp_path / "m", 3, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        3,
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     batch = read(data)
     assert batch.pylist("tracking.sequence_number") == [0, 1, 2, 3]
@@ -266,7 +275,11 @@ def test_delete_files_keep_their_kind(tmp_path: Path) -> None:
         ),
     ]
     data = legacy_files.write_manifest(
-        tmp_path / "m", 3, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        3,
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     batch = read(data, content=ContentType.DELETE_MANIFEST)
     assert batch.pylist("content_type") == [1, 1, 2]
@@ -289,7 +302,11 @@ def test_an_empty_text_for_a_referenced_file_is_none(tmp_path: Path) -> None:
         referenced_data_file="",
     )
     data = legacy_files.write_manifest(
-        tmp_path / "m", 3, [entry], schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        3,
+        [entry],
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     batch = read(data, content=ContentType.DELETE_MANIFEST)
     assert batch.pylist("referenced_file") == [None]
@@ -307,7 +324,7 @@ def test_paths_under_the_table_become_relative_with_or_without_scheme(tmp_path: 
         2,
         [legacy_files.entry(2, path=name) for name in names],
         schema=SCHEMA,
-        spec=UNPARTITIONED_PARTITION_SPEC,
+        spec=UNPARTITIONED,
     )
     assert read(data).pylist("location") == [
         "data/a.parquet",
@@ -320,7 +337,11 @@ def test_paths_under_the_table_become_relative_with_or_without_scheme(tmp_path: 
 def test_only_the_columns_asked_for_are_read_and_those_always_needed(tmp_path: Path) -> None:
     entries = [legacy_files.entry(2, path="s3://b/f", **with_stats(1))]
     data = legacy_files.write_manifest(
-        tmp_path / "m", 2, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        2,
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     asked = {"location", "content_stats.5.lower_bound"}
     batch = read(data, keys={*asked, "content_stats.77.lower_bound"})
@@ -338,7 +359,11 @@ def test_bounds_written_before_a_promotion_are_read_in_the_new_type(tmp_path: Pa
         )
     ]
     data = legacy_files.write_manifest(
-        tmp_path / "m", 2, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        2,
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     batch = read(data)
     assert batch.pylist("content_stats.1.lower_bound") == [-9]
@@ -369,7 +394,11 @@ def test_derived_columns_take_their_statistics_from_the_partition(tmp_path: Path
 def test_a_bound_of_a_width_no_type_has_names_the_file_and_the_column(tmp_path: Path) -> None:
     entries = [legacy_files.entry(2, path="s3://b/f", lower_bounds={5: b"123"})]
     data = legacy_files.write_manifest(
-        tmp_path / "m", 2, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+        tmp_path / "m",
+        2,
+        entries,
+        schema=SCHEMA,
+        spec=UNPARTITIONED,
     )
     with pytest.raises(FormatError) as raised:
         read(data)
@@ -378,9 +407,7 @@ def test_a_bound_of_a_width_no_type_has_names_the_file_and_the_column(tmp_path: 
 
 
 def test_an_empty_manifest_has_no_entries(tmp_path: Path) -> None:
-    data = legacy_files.write_manifest(
-        tmp_path / "m", 2, [], schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
-    )
+    data = legacy_files.write_manifest(tmp_path / "m", 2, [], schema=SCHEMA, spec=UNPARTITIONED)
     assert read(data).num_rows == 0
 
 

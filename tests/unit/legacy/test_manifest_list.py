@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform
-from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata import metadata
 from frazil.format.metadata.metadata import Snapshot, SnapshotId, TableMetadata
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform
+from frazil.iceberg.types import DoubleType, LongType, NestedField, StringType
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.storage import LocalStorage
 from tests.support import legacy_files
@@ -38,7 +38,7 @@ BY_X = PartitionSpec(PartitionField(3, 1002, IdentityTransform(), "x"), spec_id=
 
 
 def table(*specs: PartitionSpec) -> TableMetadata:
-    first, *others = specs or (UNPARTITIONED_PARTITION_SPEC,)
+    first, *others = specs or (UNPARTITIONED,)
     made = metadata.new_table(
         schema=SCHEMA, location=LOCATION, table_uuid=uuid.UUID(int=3), now_ms=1, spec=first
     )
@@ -176,9 +176,7 @@ def test_a_v1_list_without_counts_takes_them_from_the_manifests(tmp_path: Path) 
         for number in range(4)
     ]
     manifest = tmp_path / "m.avro"
-    legacy_files.write_manifest(
-        manifest, 1, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
-    )
+    legacy_files.write_manifest(manifest, 1, entries, schema=SCHEMA, spec=UNPARTITIONED)
     unknown = dict.fromkeys(
         f"{name}_{what}_count"
         for name in ("added", "existing", "deleted")
@@ -216,9 +214,7 @@ def test_a_v1_snapshot_that_names_its_manifests_is_a_root_too(tmp_path: Path) ->
     for snapshot_id in (8, 9):
         path = tmp_path / f"m{snapshot_id}.avro"
         entry = legacy_files.entry(1, path="s3://b/f", snapshot_id=snapshot_id, record_count=5)
-        legacy_files.write_manifest(
-            path, 1, [entry], schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
-        )
+        legacy_files.write_manifest(path, 1, [entry], schema=SCHEMA, spec=UNPARTITIONED)
         names.append(str(path))
     batch = manifest_list.root_of(
         snapshot(manifests=tuple(names)),

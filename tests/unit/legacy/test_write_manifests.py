@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.conversions import to_bytes
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
     DataFileContent,
@@ -19,21 +17,23 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     read_manifest_list,
 )
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 from frazil.format.entries import stats
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata import metadata
 from frazil.format.values.types import arrow_type
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.write_manifests import FieldSummary, ListRow
 from frazil.legacy.read import manifest_entries
 from frazil.tree.table_shape import shape_of
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
+from tests.support.pyiceberg_oracle import to_bytes
 
 LOCATION = "s3://bucket/t"
 SCHEMA = Schema(
@@ -132,7 +132,10 @@ def test_a_data_manifest_is_read_by_pyiceberg(tmp_path: Path, version: Version) 
     assert file.nan_value_counts == {5: 1}
     assert file.lower_bounds == {1: to_bytes(ice.LongType(), -5), 2: b"a"}
     assert first.data_file.lower_bounds == {1: to_bytes(ice.LongType(), -5)}
-    assert file.upper_bounds == {2: b"z", 4: to_bytes(ice.DecimalType(12, 2), Decimal("12.50"))}
+    assert file.upper_bounds == {
+        2: b"z",
+        4: to_bytes(ice.DecimalType(12, 2), Decimal("12.50")),
+    }
     if version == 3:
         assert file[16] == 1000  # first_row_id
 

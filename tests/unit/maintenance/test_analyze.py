@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from frazil.maintenance.overlap import shared_ranges
+from frazil.tree.clusters import shared_ranges
 from tests.support.history import SMALL, new_table, rows
 
 

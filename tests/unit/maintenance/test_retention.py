@@ -6,8 +6,6 @@ import uuid
 from typing import Any
 
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import (
@@ -18,6 +16,8 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
     new_table,
 )
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField
 from frazil.maintenance.retention import Retention, chosen, due
 
 NOW = 1_000_000

@@ -13,8 +13,8 @@ from frazil.commit.change import Change
 from frazil.commit.loop import commit
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.entries.batch import EntryBatch
-from frazil.maintenance.overlap import overlap_of
 from frazil.table import Table
+from frazil.tree.clusters import overlap_of
 from tests.support.history import SMALL, new_table, rows, snapshot_id, state_of
 from tests.support.trees import ScriptedHead
 

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from pyiceberg.types import IntegerType, LongType
 
 from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg.types import IntegerType, LongType
 from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.table_schema import TableSchema, parse_schema
 from tests.unit.paimon.place import schema_json
@@ -22,7 +22,7 @@ def version(schema_id: int, *fields: tuple[int, str, Any], **changes: Any) -> Ta
 
 
 def names(mapping: Any) -> dict[int, list[str]]:
-    return {item.field_id: item.names for item in mapping.root}
+    return {item.field_id: list(item.names) for item in mapping}
 
 
 def test_field_ids_stay_those_that_data_files_carry() -> None:
@@ -101,9 +101,9 @@ def test_names_inside_rows_are_bound_too() -> None:
     old = version(0, (0, "r", {"type": "ARRAY", "element": row((1, "x"), (2, "y"))}))
     new = version(1, (0, "r", {"type": "ARRAY", "element": row((1, "z"), (3, "y"))}))
     mapping = as_iceberg.name_mapping(new, [old])
-    element = mapping.root[0].fields[0]
-    assert element.names == ["element"]
-    assert {item.field_id: item.names for item in element.fields} == {1: ["z", "x"], 3: ["y"]}
+    element = mapping.fields[0].fields[0]
+    assert element.names == ("element",)
+    assert {item.field_id: item.names for item in element.fields} == {1: ("z", "x"), 3: ("y",)}
     assert as_iceberg.misbound(old, new, mapping) == ["r.y"]
 
 

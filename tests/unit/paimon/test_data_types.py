@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as iceberg
 
 from frazil.errors import FormatError, Unsupported
+from frazil.iceberg import types as iceberg
 from frazil.paimon.read.data_types import (
     TypeName,
     arrow_type,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import struct
 
 import pytest
-from pyiceberg.schema import Schema
-from pyiceberg.types import IntegerType, NestedField, StringType
 
 from frazil.errors import FormatError
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IntegerType, NestedField, StringType
 from frazil.paimon.read.data_types import DataType, TypeName
-from frazil.paimon.scan.file_index import MAGIC, read_index, rules_out
-from frazil.paimon.scan.xxhash64 import xxhash64
+from frazil.paimon.scan.file_index import MAGIC, read_index, rules_out, xxhash64
 
 SCHEMA = Schema(NestedField(1, "c", StringType()), NestedField(2, "n", IntegerType()))
 COLUMNS = {1: ("c", DataType(name=TypeName.VARCHAR)), 2: ("n", DataType(name=TypeName.INT))}

@@ -8,8 +8,7 @@ import pytest
 
 from frazil.errors import FormatError
 from frazil.paimon.read.data_types import parse_type
-from frazil.paimon.read.live import live_entries
-from frazil.paimon.read.manifest_tables import read_manifest
+from frazil.paimon.read.manifest_tables import live_entries, read_manifest
 from tests.unit.paimon.encode import avro_file, binary_row, entry, manifest_schema
 
 PARTITION = binary_row([parse_type("INT")], [1])

@@ -12,7 +12,7 @@ from frazil.parser import duckdb_parser, judge
 from frazil.parser import nodes as n
 from frazil.parser.edits import NewName, is_renamed, rewrite
 from frazil.parser.tokens import Part, Source
-from frazil.parser.tree import column_refs, parse_expression, parse_query
+from frazil.parser.tree import parse_expression, parse_query
 
 
 def select(text: str) -> n.Select:
@@ -103,8 +103,8 @@ def test_one_expression_is_taken(text: str) -> None:
 
 def test_columns_have_names_and_offsets() -> None:
     text = 'a.b + é.z * "q q"'
-    found = column_refs(parse_expression(text))
-    assert [(node.names, text[node.start or 0 :][:1]) for node in found] == [
+    columns = [node for node in parse_expression(text).walk() if isinstance(node, n.ColumnRef)]
+    assert [(node.names, text[node.start or 0 :][:1]) for node in columns] == [
         (("a", "b"), "a"),
         (("é", "z"), "é"),
         (("q q",), '"'),
@@ -214,7 +214,7 @@ def renamed(text: str, new: str, alias: str) -> bool:
     assert table.start is not None
     edits = [(table.start, table.start + len(".".join(table.path)), new)]
     after = rewrite(Source(text), [Part(0, len(text))], edits)
-    return is_renamed(query, after.text, {table: NewName(path=("v1",), alias=alias)}, {})
+    return is_renamed(query, after.text, {table: NewName(path=("v1",), alias=alias)}, {}, {})
 
 
 def test_an_edited_text_has_the_same_tree_with_other_names() -> None:

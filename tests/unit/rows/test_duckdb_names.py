@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 import frazil
 from frazil.data.read import sources
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.rows.duckdb import duckdb_scan
 from frazil.rows.duckdb.duckdb_connection import connect
 from frazil.rows.duckdb.duckdb_types import ColumnHistory, usable_names

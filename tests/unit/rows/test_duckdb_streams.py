@@ -209,3 +209,16 @@ def test_a_damaged_file_is_named_as_by_any_other_scan(table: frazil.Table) -> No
 
 def _has_ids(path: Path) -> bool:
     return "s" in pq.read_schema(path).names
+
+
+def test_an_interrupt_below_duckdb_comes_out_as_itself() -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        with duckdb_failures.kept():
+            yield pa.record_batch({"a": [1]})
+            raise KeyboardInterrupt
+
+    schema = pa.schema([("a", pa.int64())])
+    with duckdb_connection.connect() as connection:
+        connection.register("stream", pa.RecordBatchReader.from_batches(schema, batches()))
+        with pytest.raises(KeyboardInterrupt), duckdb_failures.explained("scan"):
+            connection.sql("SELECT sum(a) FROM stream").fetchall()

@@ -8,7 +8,7 @@ import pytest
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action
-from frazil.rows.replaced_rows import ReplacedRows
+from frazil.rows.matched_rows import ReplacedRows
 
 KEEP, UPDATE, INSERT = int(Action.KEEP), int(Action.UPDATE), int(Action.INSERT)
 

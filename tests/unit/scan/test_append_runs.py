@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.format.metadata.metadata import Snapshot
-from frazil.scan.file_changes import file_changes
+from frazil.scan.change_feed import file_changes
 from frazil.table import Table
 from frazil.tree.changes import append_runs, appended
 from tests.support.history import SMALL, files_of, new_table, read_names, rows

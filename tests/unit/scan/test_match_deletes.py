@@ -9,10 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
-from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 from frazil.commit.change import Change
 from frazil.commit.updates import SetSchema
@@ -20,6 +16,10 @@ from frazil.errors import FormatError
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import FILE_PATH, stats_key
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
+from frazil.iceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 from frazil.scan.match_deletes import DeleteFiles
 from frazil.scan.plan import plan
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns

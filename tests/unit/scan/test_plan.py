@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import BucketTransform, IdentityTransform
-
 from frazil.commit.change import Change
 from frazil.filter.text.filter_text import parse
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform
 from frazil.scan.plan import MUST_MATCH, Plan, plan
 from frazil.tree.read import LEAF, POSITION
+from tests.support.pyiceberg_oracle import transformed
 from tests.support.trees import Bench, bounds
 
 
@@ -31,6 +31,17 @@ def _table(folder: Path) -> Bench:
     bench.commit(Change(added=bench.entries(first)))
     bench.commit(Change(added=bench.entries([{"location": "D3", **bounds(1, 30, 39)}])))
     return bench
+
+
+def test_a_plan_has_no_columns_that_an_earlier_one_left_in_the_cache(tmp_path: Path) -> None:
+    bench = _table(tmp_path)
+    reader = bench.reader()
+    schema = bench.metadata.schema()
+    before = plan(reader, bench.tip).files
+    plan(reader, bench.tip, where=parse(f"{schema.fields[0].name} = 15", schema))
+    after = plan(reader, bench.tip).files
+    assert after.keys == before.keys
+    assert after.nbytes == before.nbytes
 
 
 def test_no_table_has_no_files(tmp_path: Path) -> None:
@@ -117,9 +128,9 @@ def test_partitions_and_derived_columns_prune(tmp_path: Path) -> None:
         for bucket in range(16)
     ]
     bench.commit(Change(added=bench.entries(rows)))
-    transform = BucketTransform(16).transform(bench.metadata.schema().find_type("id"))
+    bucket = transformed(BucketTransform(16), bench.metadata.schema().find_type("id"), 34)
     found = _plan(bench, "country = 'DE' and id = 34")
-    assert _names(found) == [f"DDE{transform(34)}"]
+    assert _names(found) == [f"DDE{bucket}"]
     assert found.report.leaves.pruned_by_partition == 31
 
 

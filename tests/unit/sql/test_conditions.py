@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg.types import IcebergType, LongType, StringType
 
+from frazil.iceberg.types import IcebergType, LongType, StringType
 from frazil.parser import nodes as n
 from frazil.parser.tree import parse_expression, parse_query
 from frazil.sql.bind.pushed_conditions import conditions

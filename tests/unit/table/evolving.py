@@ -6,13 +6,13 @@ import uuid
 from typing import Any
 
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.commit.change import Change
 from frazil.format.metadata.metadata import TableMetadata, new_table
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortOrder
 from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 
 POINT = ice.StructType(

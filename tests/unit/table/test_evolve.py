@@ -8,18 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.transforms import (
+
+from frazil.errors import CommitConflict, InvalidInput, Unsupported
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortField, SortOrder
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     IdentityTransform,
     MonthTransform,
 )
-
-from frazil.errors import CommitConflict, InvalidInput, Unsupported
 from tests.unit.table.evolving import (
     LAST,
     Definition,
@@ -407,7 +407,7 @@ def test_union_lists_every_misfit_and_takes_nothing(table: Definition) -> None:
         edits.union_by_name(other)
     assert "'qty' cannot change from int to string" in str(caught.value)
     assert "'name' cannot change from string to int" in str(caught.value)
-    assert edits.schema == table.metadata.schema()
+    assert edits.draft_schema == table.metadata.schema()
 
 
 def test_union_with_something_else_is_refused(table: Definition) -> None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.table.sorting import NullOrder, SortDirection
-from pyiceberg.transforms import (
+
+import frazil
+from frazil.commit.change import Change
+from frazil.errors import InvalidInput
+from frazil.iceberg.partitioning import PartitionField
+from frazil.iceberg.sorting import NullOrder, SortDirection
+from frazil.iceberg.transforms import (
     BucketTransform,
     IdentityTransform,
     MonthTransform,
     TruncateTransform,
 )
-
-import frazil
-from frazil.commit.change import Change
-from frazil.errors import InvalidInput
 from frazil.table.columns.evolve import parse_sort_order, sort_order_update
 from tests.unit.table.evolving import (
     Definition,

@@ -30,6 +30,7 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
     new_table,
 )
+from frazil.iceberg.pyiceberg_values import from_pyiceberg
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.table.inspect import Inspect
@@ -536,7 +537,9 @@ def test_position_deletes_and_vectors_of_v3_are_files_of_their_own(tmp_path: Pat
         manifest_list=f"{location}/list.avro",
         summary={"operation": "append"},
     )
-    metadata = new_table(schema=schema, location=location, table_uuid=uuid.uuid4(), now_ms=1)
+    metadata = new_table(
+        schema=from_pyiceberg(schema), location=location, table_uuid=uuid.uuid4(), now_ms=1
+    )
     metadata = metadata.with_ref(MAIN, SnapshotRef(snapshot_id=SnapshotId(7)), now_ms=1_000)
     handle = TableHandle.of(
         "t", FixedHead(metadata, snapshot), LocalStorage(), decoder=LegacyDecoder()

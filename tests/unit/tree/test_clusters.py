@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import BucketTransform, IdentityTransform
 
 from frazil.format.entries.batch import EntryBatch
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform
 from frazil.tree.clusters import cluster_columns, entries_within, outside_bounds
 from frazil.tree.policy import LeafShape, Thresholds, absorbing
 from tests.support.trees import Bench

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform
-from pyiceberg.types import IntegerType, LongType, NestedField, StringType, UUIDType
 
 from frazil.commit.change import Change
 from frazil.commit.updates import SetProperties, SetSchema
 from frazil.errors import InvalidInput
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import BucketTransform, IdentityTransform
+from frazil.iceberg.types import IntegerType, LongType, NestedField, StringType, UUIDType
 from frazil.tree.table_shape import shape_of
 from tests.support.trees import Bench, bounds
 

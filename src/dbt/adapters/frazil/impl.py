@@ -271,7 +271,9 @@ class FrazilAdapter(SQLAdapter):
         else:
             table = self.frazil_catalog.load_table(name)
             comment = table.properties.get("comment")
-            columns = [(f.name, type_text(f.field_type), f.doc) for f in table.schema.fields]
+            columns = [
+                (f.name, type_text(f.field_type), f.doc) for f in table.metadata.schema().fields
+            ]
         kind = "view" if relation.is_view else "table"
         at = (DATABASE, relation.schema, relation.identifier, kind, comment, None)
         return [

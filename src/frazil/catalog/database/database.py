@@ -243,8 +243,8 @@ class Database:
             try:
                 rows = self.send(connection, statement, parameters)
             except self._driver.Error as error:
-                gone = self._give_up(connection, error)
-                if gone and attempt == 1:
+                is_lost = self._give_up(connection, error)
+                if is_lost and attempt == 1:
                     continue
                 raise self._failed(error) from error
             return connection, rows
@@ -273,9 +273,9 @@ class Database:
 
     def _give_up(self, connection: Any, error: Exception) -> bool:
         """Drop a connection that failed; returns whether it had gone before."""
-        gone: bool = self._pool.is_disconnect(error, connection.driver_connection)
+        is_lost: bool = self._pool.is_disconnect(error, connection.driver_connection)
         connection.invalidate(error)
-        return gone
+        return is_lost
 
     def _failed(self, error: Exception) -> CatalogError:
         text = str(getattr(error, "orig", None) or error).strip()

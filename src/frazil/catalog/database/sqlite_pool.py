@@ -73,8 +73,8 @@ class SqlitePool:
     def raw_connection(self) -> _Held:
         """A connection for exclusive use."""
         with self._lock:
-            kept = self._idle.pop() if self._idle else None
-        return _Held(self, kept if kept is not None else self._open())
+            connection = self._idle.pop() if self._idle else None
+        return _Held(self, connection if connection is not None else self._open())
 
     def take_back(self, connection: sqlite3.Connection) -> None:
         """Keep a connection for the next use, unless there are enough."""

@@ -19,7 +19,6 @@ from frazil.catalog.objects.history_objects import HistoryObject, Record, encode
 from frazil.errors import FormatError, Unsupported
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import (
-    History,
     MetadataLogEntry,
     Snapshot,
     SnapshotId,
@@ -247,10 +246,10 @@ def refs_document(
 ) -> dict[str, Any]:
     """The refs, with the snapshots they name that are not among the newest."""
     newest = {int(record["snapshot-id"]) for record in recent}
-    named = dict.fromkeys(int(ref.snapshot_id) for ref in metadata.refs.values())
+    snapshot_ids = dict.fromkeys(int(ref.snapshot_id) for ref in metadata.refs.values())
     return {
         "refs": json.loads(metadata_json.refs_text(metadata.refs)),
-        "snapshots": [known[number] for number in named if number not in newest],
+        "snapshots": [known[number] for number in snapshot_ids if number not in newest],
     }
 
 
@@ -274,14 +273,6 @@ def log_entry_of(record: Record) -> SnapshotLogEntry:
     """An entry of the snapshot log."""
     return SnapshotLogEntry(
         snapshot_id=SnapshotId(record["snapshot-id"]), timestamp_ms=record["timestamp-ms"]
-    )
-
-
-def metadata_log_records(history: History) -> tuple[Record, ...]:
-    """The metadata log as JSON."""
-    return tuple(
-        {"metadata-file": entry.metadata_file, "timestamp-ms": entry.timestamp_ms}
-        for entry in history.metadata_log
     )
 
 

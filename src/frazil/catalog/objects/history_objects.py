@@ -136,8 +136,8 @@ def moved_out(
     # Entries before a gap in the log do not count any more, so numbering from the end is right for
     # all that do.
     end = written.first_entry + written.entry_count
-    whole = store.write(merged, first_entry=end - len(merged.log))
-    return (*objects[: len(objects) + 1 - len(small)], whole)
+    merged_object = store.write(merged, first_entry=end - len(merged.log))
+    return (*objects[: len(objects) + 1 - len(small)], merged_object)
 
 
 def expired(
@@ -149,21 +149,21 @@ def expired(
 ) -> tuple[HistoryObject, ...]:
     """The objects after snapshots have expired; those that have lost half are rewritten.
     `log_first` numbers the first entry of the snapshot log that still counts."""
-    kept: list[HistoryObject] = []
+    remaining: list[HistoryObject] = []
     for history, older in zip(objects, store.read(objects), strict=True):
-        gone = tuple(
+        dropped = tuple(
             int(snapshot["snapshot-id"])
             for snapshot in older.snapshots
             if snapshot["snapshot-id"] in removed
         )
-        now = replace(history, removed=(*history.removed, *gone))
+        now = replace(history, removed=(*history.removed, *dropped))
         has_log = history.first_entry + history.entry_count > log_first
         if len(now.removed) == now.count and not has_log:
             continue
-        if gone and 2 * len(now.removed) >= now.count:
-            now = store.write(older.without(set(gone)), first_entry=history.first_entry)
-        kept.append(now)
-    return tuple(kept)
+        if dropped and 2 * len(now.removed) >= now.count:
+            now = store.write(older.without(set(dropped)), first_entry=history.first_entry)
+        remaining.append(now)
+    return tuple(remaining)
 
 
 def encode(document: Mapping[str, Any]) -> bytes:

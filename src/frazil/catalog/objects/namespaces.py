@@ -57,45 +57,45 @@ class Namespaces:
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
         """Its properties."""
-        held = self._read(namespace)
-        if held is None:
+        stored = self._read(namespace)
+        if stored is None:
             if not self._has_below(namespace):
                 raise _missing(namespace)
             return {}
-        return held[0]
+        return stored[0]
 
     def set_properties(
         self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]
     ) -> None:
         """Set and remove properties."""
         check_properties(updates)
-        gone = set(removals)
+        removed = set(removals)
         for _ in range(_MAX_TRIES):
-            held = self._read(namespace)
-            if held is None:
+            stored = self._read(namespace)
+            if stored is None:
                 if not self._has_below(namespace):
                     raise _missing(namespace)
                 self.ensure(namespace)
                 continue
-            kept = {key: value for key, value in held[0].items() if key not in gone}
+            properties = {key: value for key, value in stored[0].items() if key not in removed}
             mark = new_mark()
-            data = _encoded({**kept, **updates}, mark)
+            data = _encoded({**properties, **updates}, mark)
             path = self._layout.namespace(namespace)
-            if isinstance(put(self._store, path, data, over=held[1], mark=mark), Written):
+            if isinstance(put(self._store, path, data, over=stored[1], mark=mark), Written):
                 return
         raise CatalogError(f"{dotted(namespace)}: others kept changing it; try again")
 
     def drop(self, namespace: Namespace) -> None:
         """Remove it; refused while it holds something."""
-        held = self._read(namespace)
+        stored = self._read(namespace)
         has_below = self._has_below(namespace)
-        if held is None and not has_below:
+        if stored is None and not has_below:
             raise _missing(namespace)
         if has_below or self._holds(namespace):
             raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
-        assert held is not None
+        assert stored is not None
         path = self._layout.namespace(namespace)
-        outcome = put(self._store, path, b"", over=held[1], mark="\0")
+        outcome = put(self._store, path, b"", over=stored[1], mark="\0")
         if isinstance(outcome, Refused) and outcome.current is not None and outcome.current.data:
             raise CatalogError(f"{dotted(namespace)}: it was changed at the same time; try again")
         if self._holds(namespace):  # a table came in between: it needs its namespace

@@ -33,7 +33,7 @@ from frazil.catalog.objects.object_notes import ObjectNotes
 from frazil.catalog.objects.object_views import ObjectViews
 from frazil.catalog.objects.process_queue import ProcessQueue
 from frazil.catalog.ownership import OtherTables
-from frazil.catalog.storages import Storages
+from frazil.catalog.storages import ReadOnlyStorages, Storages
 from frazil.commit.head import (
     Draft,
     Landed,
@@ -56,7 +56,6 @@ from frazil.errors import (
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Places, Storage, check_absolute, checked_location
 from frazil.storage.conditional import ConditionalStore, as_conditional
-from frazil.storage.read_only import ReadOnlyStorages
 from frazil.value_classes import replace
 
 
@@ -85,14 +84,7 @@ class ObjectCatalog:
         self._namespaces = Namespaces(self._store, self._layout)
         self._locations: dict[Identifier, str] = {}
         self._queues: defaultdict[str, ProcessQueue] = defaultdict(ProcessQueue)
-        self._tables = AllTables(
-            self._store,
-            self._layout,
-            self._names,
-            storage=self.storage,
-            load=self.load,
-            opened=self._object_head,
-        )
+        self._tables = self._all_tables()
         self.views = ObjectViews(
             self._store,
             self._layout,
@@ -116,15 +108,18 @@ class ObjectCatalog:
         not."""
         other = copy(self)
         other._storages = storages
-        other._tables = AllTables(
+        other._tables = other._all_tables()
+        return other
+
+    def _all_tables(self) -> AllTables:
+        return AllTables(
             self._store,
             self._layout,
             self._names,
-            storage=other.storage,
-            load=other.load,
-            opened=other._object_head,
+            storage=self.storage,
+            load=self.load,
+            opened=self._object_head,
         )
-        return other
 
     def close(self) -> None:
         return None

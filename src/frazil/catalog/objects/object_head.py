@@ -145,7 +145,11 @@ class ObjectHead:
         snapshots = [snapshot_of(record) for record in document.recent]
         if not snapshots or snapshots[0].sequence_number > _sequence_number(since) + 1:
             snapshots = list(self._history(document).snapshots)
-        added = [one for one in snapshots if one.sequence_number > _sequence_number(since)]
+        added = [
+            added_snapshot
+            for added_snapshot in snapshots
+            if added_snapshot.sequence_number > _sequence_number(since)
+        ]
         for snapshot in added:
             if append_id in append_ids(snapshot.summary, int(snapshot.snapshot_id)):
                 return snapshot, len(added)
@@ -188,9 +192,9 @@ class ObjectHead:
         return self._state if self._records(document, [snapshot_id]) else None
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        known = self._state.snapshots.get(snapshot_id)
-        if known is not None:
-            return known
+        held_snapshot = self._state.snapshots.get(snapshot_id)
+        if held_snapshot is not None:
+            return held_snapshot
         record = self._records(self._known.document, [snapshot_id]).get(snapshot_id)
         if record is None:  # it may be newer than what was loaded
             record = self._records(self._refreshed(), [snapshot_id]).get(snapshot_id)
@@ -215,9 +219,9 @@ class ObjectHead:
 
     def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
         document = self._refreshed()
-        held = History(snapshot_log=document.log_entries()).snapshot_id_as_of(timestamp_ms)
-        if held is not None or document.log_offset <= document.log_first:
-            return held
+        newest = History(snapshot_log=document.log_entries()).snapshot_id_as_of(timestamp_ms)
+        if newest is not None or document.log_offset <= document.log_first:
+            return newest
         return self._history(document).snapshot_id_as_of(timestamp_ms)
 
     def export(self) -> str:
@@ -312,13 +316,13 @@ class ObjectHead:
             **{int(snapshot.snapshot_id): snapshot for snapshot in draft.added_snapshots},
         }
         records = document.snapshots_held()
-        named = dict.fromkeys(int(ref.snapshot_id) for ref in draft.metadata.refs.values())
+        snapshot_ids = dict.fromkeys(int(ref.snapshot_id) for ref in draft.metadata.refs.values())
         state = State(
             version=document.version,
             metadata=draft.metadata,
             snapshots={
                 number: held[number] if number in held else snapshot_of(records[number])
-                for number in named
+                for number in snapshot_ids
             },
             metadata_location=document.metadata_location,
         )
@@ -354,7 +358,7 @@ class ObjectHead:
         after = draft.metadata
         removed = {int(number) for number in draft.removed_snapshot_ids}
         added = tuple(snapshot_record(snapshot) for snapshot in draft.added_snapshots)
-        known = {**document.snapshots_held(), **_by_id(added)}
+        snapshots = {**document.snapshots_held(), **_by_id(added)}
         recent = tuple(
             record
             for record in (*document.recent, *added)
@@ -373,7 +377,7 @@ class ObjectHead:
         elif after.current_snapshot_id is None:
             log_offset, log = log_offset + len(log), ()
             log_first = log_offset
-        self._need_named(document, after, known, removed)
+        self._need_named(document, after, snapshots, removed)
         if len(recent) > history_objects.MAX_RECENT or len(log) > _MAX_LOG:
             recent, log, log_offset, history = self._moved_out(recent, log, log_offset, history)
         definition = document.definition
@@ -382,7 +386,7 @@ class ObjectHead:
         return document.followed_by(
             version=document.version + 1,
             definition=definition,
-            refs=Part.of(refs_document(after, recent, known), "refs", document.refs),
+            refs=Part.of(refs_document(after, recent, snapshots), "refs", document.refs),
             last_sequence_number=after.last_sequence_number,
             last_updated_ms=after.last_updated_ms,
             next_row_id=after.next_row_id,
@@ -435,10 +439,10 @@ class ObjectHead:
     ) -> None:
         """Add the snapshots that refs name to the known ones; one that is not in the table is
         refused."""
-        named = {int(ref.snapshot_id): name for name, ref in after.refs.items()}
-        missing = [number for number in named if number not in known]
+        names_by_id = {int(ref.snapshot_id): name for name, ref in after.refs.items()}
+        missing = [number for number in names_by_id if number not in known]
         known.update(self._records(document, missing))
-        for number, name in named.items():
+        for number, name in names_by_id.items():
             if number not in known or number in removed:
                 raise NotFound(
                     f"{self.identifier}: {name} names snapshot {number}, "
@@ -491,7 +495,7 @@ def first_document(
     first. `before` is the head of a dropped table in the same place."""
     recent = tuple(snapshot_record(snapshot) for snapshot in history.snapshots)
     log = tuple(log_record(entry) for entry in history.snapshot_log)
-    known = _by_id(recent)
+    snapshots = _by_id(recent)
     objects: tuple[history_objects.HistoryObject, ...] = ()
     offset = 0
     if len(recent) > history_objects.MAX_RECENT or len(log) > _MAX_LOG:
@@ -511,7 +515,7 @@ def first_document(
         location=metadata.location,
         table_uuid=str(metadata.table_uuid),
         definition=Part.of(definition_document(metadata), "definition"),
-        refs=Part.of(refs_document(metadata, recent, known), "refs"),
+        refs=Part.of(refs_document(metadata, recent, snapshots), "refs"),
         last_sequence_number=metadata.last_sequence_number,
         last_updated_ms=metadata.last_updated_ms,
         next_row_id=metadata.next_row_id,
@@ -562,10 +566,10 @@ def _snapshot_count(document: HeadDocument) -> int:
 def _state_of(document: HeadDocument) -> State:
     metadata = document.metadata()
     held = document.snapshots_held()
-    named = dict.fromkeys(int(ref.snapshot_id) for ref in metadata.refs.values())
+    snapshot_ids = dict.fromkeys(int(ref.snapshot_id) for ref in metadata.refs.values())
     return State(
         version=document.version,
         metadata=metadata,
-        snapshots={number: snapshot_of(held[number]) for number in named},
+        snapshots={number: snapshot_of(held[number]) for number in snapshot_ids},
         metadata_location=document.metadata_location,
     )

@@ -52,9 +52,11 @@ class RemoteCatalog:
         properties: Mapping[str, str] | None = None,
         requests: Requests | None = None,
     ) -> None:
-        own = ConnectionProperties(properties or {})
-        self._requests = requests or Requests(address, token=token, ca_file=own.get(CA_FILE))
-        self._own = own
+        connection_properties = ConnectionProperties(properties or {})
+        self._requests = requests or Requests(
+            address, token=token, ca_file=connection_properties.get(CA_FILE)
+        )
+        self._own = connection_properties
         config = self._requests.config()
         if not isinstance(config, dict) or OFFERED not in config.get("endpoints", ()):
             raise Unsupported(
@@ -67,7 +69,7 @@ class RemoteCatalog:
         about = self._requests.read("about")
         self.name: str = about["name"]
         self.warehouse: str | None = about["warehouse"]
-        self._storages = Storages({**defaults, **own})
+        self._storages = Storages({**defaults, **connection_properties})
         self.views = RemoteViews(self._requests)
         self._notes = MemoryNotes()
 

@@ -111,18 +111,18 @@ class RemoteHead:
             self._end_turn()
 
     def _take_turn(self) -> None:
-        asked = {"key": self.key, "writer": self._writer}
+        question = {"key": self.key, "writer": self._writer}
         try:
-            self._turn.id = self._requests.at_once("take-turn", asked)["turn"]
+            self._turn.id = self._requests.at_once("take-turn", question)["turn"]
         except FrazilError as error:
             _log.debug("no turn: %s", error)
 
     def _end_turn(self) -> None:
-        held, self._turn.id = self._turn.id, None
-        if held is None:  # none was given, or the swap that landed has ended it
+        turn_id, self._turn.id = self._turn.id, None
+        if turn_id is None:  # none was given, or the swap that landed has ended it
             return
         try:
-            self._requests.at_once("end-turn", {"turn": held})
+            self._requests.at_once("end-turn", {"turn": turn_id})
         except FrazilError as error:
             _log.debug("the turn ends by itself: %s", error)
 
@@ -134,8 +134,8 @@ class RemoteHead:
         """What the server is asked to swap."""
         check_draft(base.metadata, draft)
         document = remote_wire.draft_document(base, draft)
-        known = self.known().document()
-        return {"key": self.key, "known": known, "turn": self._turn.id, "draft": document}
+        stamp = self.known().document()
+        return {"key": self.key, "known": stamp, "turn": self._turn.id, "draft": document}
 
     def swap(self, base: State, draft: Draft) -> Outcome:
         is_in_turn = self._turn.id is not None
@@ -176,10 +176,12 @@ class RemoteHead:
             return None
         text = answer["snapshot"]
         snapshot = remote_wire.snapshot_of(text)
-        stated = answer["state"]
+        state_document = answer["state"]
         # The snapshot is mostly the branch's newest as well: it is read once.
-        others = [other for other in stated["snapshots"] if other != text]
-        state = self.took({**stated, "snapshots": others}, {int(snapshot.snapshot_id): snapshot})
+        others = [other for other in state_document["snapshots"] if other != text]
+        state = self.took(
+            {**state_document, "snapshots": others}, {int(snapshot.snapshot_id): snapshot}
+        )
         return CommitResult(
             operation="append",
             state=state,
@@ -222,9 +224,9 @@ class RemoteHead:
         return self.took(answer["state"], {})
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        known = self._state.snapshots.get(snapshot_id)
-        if known is not None:
-            return known
+        held_snapshot = self._state.snapshots.get(snapshot_id)
+        if held_snapshot is not None:
+            return held_snapshot
         snapshot = self._fetched([snapshot_id]).get(snapshot_id)
         if snapshot is None:
             raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")

@@ -173,15 +173,15 @@ def state_of(
         raise InvalidInput("the answer has no table definition; expected one")
     metadata = metadata_of(definition.metadata, document)
     sent = [metadata_json.load_snapshot(text, path="snapshot") for text in document["snapshots"]]
-    known = {**seen, **{int(snapshot.snapshot_id): snapshot for snapshot in sent}}
+    snapshots = {**seen, **{int(snapshot.snapshot_id): snapshot for snapshot in sent}}
     ref_ids = dict.fromkeys(int(ref.snapshot_id) for ref in metadata.refs.values())
-    missing = [snapshot_id for snapshot_id in ref_ids if snapshot_id not in known]
+    missing = [snapshot_id for snapshot_id in ref_ids if snapshot_id not in snapshots]
     if missing:
-        known.update(fetch(missing))
+        snapshots.update(fetch(missing))
     state = State(
         version=int(document["version"]),
         metadata=metadata,
-        snapshots={snapshot_id: known[snapshot_id] for snapshot_id in ref_ids},
+        snapshots={snapshot_id: snapshots[snapshot_id] for snapshot_id in ref_ids},
         metadata_location=document.get("metadata-location"),
     )
     return state, definition

@@ -190,7 +190,9 @@ class SqlCatalog:
     def exposed_trees(self) -> list[str]:
         """Tables whose clients see a location that holds the table's metadata."""
         locations = sql_places.client_locations(self.database)
-        return sorted(name for name, own, place in locations if f"{own}/".startswith(f"{place}/"))
+        return sorted(
+            name for name, location, place in locations if f"{location}/".startswith(f"{place}/")
+        )
 
     def client_of(self, place: str) -> str | None:
         """The table with a folder at a place, around it or below it."""
@@ -485,8 +487,8 @@ class SqlCatalog:
         if table_id is not None:
             sql_rows.delete_table(transaction, table_id)
         statement = f"DELETE FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
-        gone = transaction.run(statement, sql_rows.name_parameters(self.name, identifier))
-        if not gone and not missing_ok:
+        taken_out = transaction.run(statement, sql_rows.name_parameters(self.name, identifier))
+        if not taken_out and not missing_ok:
             raise NotFound(f"table {identifier} does not exist")
 
     def _table_id(self, transaction: DatabaseTransaction, identifier: Identifier) -> int | None:

@@ -153,9 +153,9 @@ class SqlHead:
         return self.load() if self._database.rows(sql_rows.SNAPSHOT, key) else None
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        known = self._state.snapshots.get(snapshot_id)
-        if known is not None:
-            return known
+        held_snapshot = self._state.snapshots.get(snapshot_id)
+        if held_snapshot is not None:
+            return held_snapshot
         key = {"table_id": self._table_id, "snapshot_id": snapshot_id}
         rows = self._database.rows(sql_rows.SNAPSHOT, key)
         if not rows:
@@ -324,15 +324,17 @@ class SqlHead:
         self, transaction: DatabaseTransaction, base: State, draft: Draft
     ) -> dict[int, Snapshot]:
         """The snapshots the draft's refs name; one that is not in the table is refused."""
-        known = dict(base.snapshots)
-        known.update({snapshot.snapshot_id: snapshot for snapshot in draft.added_snapshots})
-        return self._snapshots(draft.metadata, seen=known, source=transaction)
+        snapshots = dict(base.snapshots)
+        snapshots.update({snapshot.snapshot_id: snapshot for snapshot in draft.added_snapshots})
+        return self._snapshots(draft.metadata, seen=snapshots, source=transaction)
 
     def _row(self, source: Database | DatabaseTransaction) -> tuple[TableRow, Definition | None]:
         """The row, without the definition if it is still the one that comes with it."""
         definition = self._definition
-        known = definition.definition_id if definition else ""
-        rows = source.rows(sql_rows.LOAD_BY_ID, {"table_id": self._table_id, "known": known})
+        definition_id = definition.definition_id if definition else ""
+        rows = source.rows(
+            sql_rows.LOAD_BY_ID, {"table_id": self._table_id, "known": definition_id}
+        )
         if not rows:
             raise gone(self.identifier, self._is_taken)
         return TableRow.of(rows[0]), definition
@@ -357,8 +359,10 @@ class SqlHead:
         source: Database | DatabaseTransaction,
     ) -> State:
         if row.definition is not None or definition is None:
-            read = _definition(row.definition or "", self._path)
-            definition = Definition(definition_id=row.definition_id, text="", metadata=read)
+            read_metadata = _definition(row.definition or "", self._path)
+            definition = Definition(
+                definition_id=row.definition_id, text="", metadata=read_metadata
+            )
             self._definition = definition
         metadata = row.metadata(definition.metadata, path=self._path)
         current = metadata.current_snapshot_id

@@ -87,16 +87,18 @@ class SqlNamespaces:
     ) -> None:
         """Set and remove properties."""
         _check(updates)
-        gone = set(removals)
+        removed = set(removals)
         with self._database.changing(
             f"namespace {dotted(namespace)} was being changed"
         ) as transaction:
             if not self.exists(transaction, namespace):
                 raise NotFound(f"namespace {dotted(namespace)} does not exist")
             rows = transaction.rows(_READ, self._key(namespace))
-            kept = {key: value for key, value in rows if key not in gone and {key: value} != _MARK}
+            properties = {
+                key: value for key, value in rows if key not in removed and {key: value} != _MARK
+            }
             transaction.run(_CLEAR, self._key(namespace))
-            self._add(transaction, namespace, {**kept, **updates} or _MARK)
+            self._add(transaction, namespace, {**properties, **updates} or _MARK)
 
     def drop(self, namespace: Namespace) -> None:
         """Remove it; refused while it holds something."""

@@ -112,9 +112,9 @@ def tables_below(source: Database, folder: str) -> list[tuple[Namespace, str]]:
 def need_free(source: Database | DatabaseTransaction, location: str) -> None:
     """Two heads over the same files would overwrite and delete each other's."""
     check_absolute(location)
-    taken = taken_by(source, location)
-    if taken is not None:
-        raise AlreadyExists(f"{location}: is the location of table {taken}")
+    owner = taken_by(source, location)
+    if owner is not None:
+        raise AlreadyExists(f"{location}: is the location of table {owner}")
 
 
 def places(
@@ -126,9 +126,9 @@ def places(
     for table_id, catalog, namespace, name, location, definition in database.rows(_OURS, likes):
         if table_id == except_id:
             continue
-        stated = _properties(definition)
+        properties = _properties(definition)
         head = _opener(open, catalog, namespace, name)
-        tables.append(TablePlace.of(_shown(namespace, name), location, stated, open=head))
+        tables.append(TablePlace.of(_shown(namespace, name), location, properties, open=head))
     for catalog, namespace, name, json_location in database.rows(_THEIRS):
         head = _opener(open, catalog, namespace, name)
         tables.append(_of_others(_shown(namespace, name), json_location, storage, head))
@@ -147,10 +147,10 @@ def _properties(definition: str | None) -> dict[str, Any]:
     if definition is None:
         return {}
     try:
-        stated = json.loads(definition).get("properties")
+        properties = json.loads(definition).get("properties")
     except (ValueError, AttributeError):
         return {}
-    return stated if isinstance(stated, dict) else {}
+    return properties if isinstance(properties, dict) else {}
 
 
 def _of_others(

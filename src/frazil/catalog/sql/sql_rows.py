@@ -238,8 +238,8 @@ def snapshot_rows(
 ) -> list[dict[str, Any]]:
     """Rows for snapshots that one version adds."""
     values = (
-        {"snapshot_id": one.snapshot_id, "record": metadata_json.snapshot_text(one)}
-        for one in snapshots
+        {"snapshot_id": snapshot.snapshot_id, "record": metadata_json.snapshot_text(snapshot)}
+        for snapshot in snapshots
     )
     return _numbered(table_id, version, values)
 

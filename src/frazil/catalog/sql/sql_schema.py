@@ -83,7 +83,7 @@ CREATE TABLE IF NOT EXISTS frazil_snapshots (
   position INTEGER NOT NULL,
   record TEXT NOT NULL,
   PRIMARY KEY (table_id, snapshot_id)
-) {by_key};
+);
 CREATE TABLE IF NOT EXISTS frazil_snapshot_log (
   table_id {row_id} NOT NULL,
   version BIGINT NOT NULL,

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from frazil.cli.terminal import output
 from frazil.errors import InvalidInput, StorageError
 from frazil.maintenance.progress import Progress, silent
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,3 +184,18 @@ class _Counted:
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(f"{line}\n" for line in lines)
+
+
+MAX_ROWS: Final = 100
+"""Rows of a query that are shown as a table, unless more are asked for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Shown:
+    """The format of rows, how many of them, and whether times are told. A shell changes it."""
+
+    format: Format = Format.TABLE
+    max_rows: int | None = None
+    timing: bool = False
+    more: str = "more with --limit, all with --format csv"
+    """What to do for the rows that are not shown."""

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def _console(name: str = "console") -> Console:
-    known: Console | None = globals().get(name)
-    if known is None:
+    existing: Console | None = globals().get(name)
+    if existing is None:
         from rich.console import Console
 
-        known = globals()[name] = Console(stderr=name == "errors")
-    return known
+        existing = globals()[name] = Console(stderr=name == "errors")
+    return existing
 
 
 def _errors() -> Console:

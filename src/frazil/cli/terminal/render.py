@@ -44,12 +44,14 @@ def label(node: Node) -> str:
 
 def side_by_side(left: str, right: str) -> str:
     """Two texts beside each other."""
-    ours, theirs = left.splitlines(), right.splitlines()
-    width = max((len(line) for line in ours), default=0)
-    height = max(len(ours), len(theirs))
-    ours += [""] * (height - len(ours))
-    theirs += [""] * (height - len(theirs))
-    return "\n".join(f"{a:<{width}} │ {b}".rstrip() for a, b in zip(ours, theirs, strict=True))
+    left_lines, right_lines = left.splitlines(), right.splitlines()
+    width = max((len(line) for line in left_lines), default=0)
+    height = max(len(left_lines), len(right_lines))
+    left_lines += [""] * (height - len(left_lines))
+    right_lines += [""] * (height - len(right_lines))
+    return "\n".join(
+        f"{a:<{width}} │ {b}".rstrip() for a, b in zip(left_lines, right_lines, strict=True)
+    )
 
 
 def mermaid(drawing: Drawing) -> str:

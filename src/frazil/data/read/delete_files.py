@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
-from pyiceberg.schema import Schema, prune_columns
 
 from frazil import arrow_compute as pc
 from frazil import avro
@@ -29,15 +27,16 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
-from frazil.format.partition_fields import source_ids
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionSpec
+from frazil.iceberg.schema import Schema, prune_columns
+from frazil.iceberg.types import VariantType
 from frazil.properties.registry import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.storage import Storage
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import NameMapping
-
     from frazil.format.metadata.derived import DerivedColumn
+    from frazil.iceberg.name_mapping import NameMapping
 
 _POSITION_DELETES = Schema(DELETED_FILE_PATH, DELETED_POS)
 
@@ -57,8 +56,8 @@ def equality_schema(
                 "compare primitive columns only."
             )
     parts = () if spec is None else spec.fields
-    sources = {source for part in parts for source in source_ids(part)}
-    return prune_columns(schema, {*equality_ids, *sources}, select_full_types=False)
+    sources = {source for part in parts for source in part.source_ids}
+    return prune_columns(schema, {*equality_ids, *sources})
 
 
 def write_equality_deletes(
@@ -69,7 +68,7 @@ def write_equality_deletes(
     schema: Schema,
     equality_ids: Sequence[int],
     write_id: uuid.UUID,
-    spec: PartitionSpec = UNPARTITIONED_PARTITION_SPEC,
+    spec: PartitionSpec = UNPARTITIONED,
     derived: Sequence[DerivedColumn] = (),
     properties: Mapping[str, str] | None = None,
     written: list[str] | None = None,
@@ -79,14 +78,14 @@ def write_equality_deletes(
     With an unpartitioned spec the deletes apply to the whole table, otherwise each file to its
     partition; the rows then need the partition's source columns as well.
     """
-    held = equality_schema(schema, equality_ids, spec)
+    columns = equality_schema(schema, equality_ids, spec)
     table_properties = dict(properties or {})
     table_properties[TARGET_FILE_SIZE.key] = str(DELETE_TARGET_FILE_SIZE.of(table_properties))
     return write_rows(
-        conformed(rows, held),
+        conformed(rows, columns),
         storage=storage,
         location=location,
-        schema=held,
+        schema=columns,
         spec=spec,
         write_id=write_id,
         derived=derived,
@@ -110,13 +109,15 @@ def read_equality_deletes(
 
     `schema` has every compared column, dropped ones too (`columns.with_dropped`).
     """
-    held = _all_optional(equality_schema(schema, equality_ids))
-    reading = Reading(storage=storage, schema=held, table_schema=held, name_mapping=name_mapping)
+    columns = _all_optional(equality_schema(schema, equality_ids))
+    reading = Reading(
+        storage=storage, schema=columns, table_schema=columns, name_mapping=name_mapping
+    )
     batches = list(read_file(source, reading))
-    paths = [path_of(held, field_id) for field_id in equality_ids]
+    paths = [path_of(columns, field_id) for field_id in equality_ids]
     names = [str(field_id) for field_id in equality_ids]
     if not batches:
-        empty = pa.RecordBatch.from_pylist([], arrow_schema(held))
+        empty = pa.RecordBatch.from_pylist([], arrow_schema(columns))
         batches = [empty]
     tables = [
         pa.RecordBatch.from_arrays([column_at(batch, path) for path in paths], names=names)
@@ -126,7 +127,7 @@ def read_equality_deletes(
 
 
 def _all_optional(schema: Schema) -> Schema:
-    return Schema(*(field.model_copy(update={"required": False}) for field in schema.fields))
+    return Schema(*(replace(field, required=False) for field in schema.fields))
 
 
 def read_position_deletes(
@@ -153,13 +154,13 @@ def _position_deletes(source: DataFileSlice, storage: Storage) -> Iterable[pa.Re
         return read_file(source, reading)
     fields = _POSITION_DELETES.fields
     data = storage.read(source.path)
-    read = avro.decode(
+    deletes = avro.decode(
         data, {(field.field_id,) for field in fields}, path=source.path, limits=storage.limits
     )
-    columns = [read.arrays.get((field.field_id,)) for field in fields]
-    if read.num_rows and any(column is None or column.null_count for column in columns):
+    columns = [deletes.arrays.get((field.field_id,)) for field in fields]
+    if deletes.num_rows and any(column is None or column.null_count for column in columns):
         raise FormatError("a position delete without path or position", path=source.path)
-    if not read.num_rows:
+    if not deletes.num_rows:
         return []
     return [pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])]
 

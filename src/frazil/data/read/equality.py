@@ -67,8 +67,8 @@ def _advance(codes: _Codes, column: pa.Array, step: _Step) -> _Codes:
     indices: _Codes = codes_in_step.to_numpy(zero_copy_only=False).astype(np.int64)
     combined = codes * len(step.values) + indices
     places = np.minimum(np.searchsorted(step.tuples, combined), len(step.tuples) - 1)
-    known = (codes != _NO_MATCH) & (indices != _NO_MATCH) & (step.tuples[places] == combined)
-    return np.where(known, places, _NO_MATCH)
+    is_known = (codes != _NO_MATCH) & (indices != _NO_MATCH) & (step.tuples[places] == combined)
+    return np.where(is_known, places, _NO_MATCH)
 
 
 def _comparable(column: Any) -> Any:

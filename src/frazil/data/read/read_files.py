@@ -14,10 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
@@ -41,15 +37,19 @@ from frazil.data.schema import arrow_schema, identified_schema
 from frazil.data.slices import DataFileSlice
 from frazil.data.statistics.footer import footer_stats
 from frazil.errors import FormatError
-from frazil.filter.rows.row_filter import columns_of, row_mask
+from frazil.filter.row_filter import columns_of, row_mask
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.metrics import FULL, MetricsConfig
 from frazil.format.entries.stats import stats_types, tracked_fields
+from frazil.iceberg.expressions import AlwaysTrue, And, BooleanExpression
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.storage import Storage
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import NameMapping
+    from frazil.iceberg.name_mapping import NameMapping
 
 
 def surviving(
@@ -119,17 +119,17 @@ class Shapes:
 
     def arrow(self, schema: Schema) -> pa.Schema:
         """`arrow_schema` of the columns asked for."""
-        known = self._arrow
-        if known is None or known[0] is not schema:
-            known = self._arrow = schema, arrow_schema(schema)
-        return known[1]
+        cached = self._arrow
+        if cached is None or cached[0] is not schema:
+            cached = self._arrow = schema, arrow_schema(schema)
+        return cached[1]
 
     def projection(
         self, fields: tuple[FileField, ...], schema: Schema, constants: Mapping[int, Any]
     ) -> Projection:
         """`projection`, once for files with the same fields that need no constant of their own."""
-        asked, stored = schema.field_ids, {column.field_id for column in fields}
-        if any(known in asked and known not in stored for known in constants):
+        wanted_ids, stored = schema.field_ids, {column.field_id for column in fields}
+        if any(field_id in wanted_ids and field_id not in stored for field_id in constants):
             return projection(fields, schema, constants=constants)
         # The value holds the objects, so that no other can have their identity.
         cached = self._known.get(id(fields))
@@ -204,7 +204,7 @@ def _judges(
     """Footers, and the conditions of those that all have to hold that each can judge: a file and
     its column files have footers of their own."""
     judged: dict[int, tuple[pq.FileMetaData, BooleanExpression]] = {}
-    for condition in (part for whole in conditions for part in _conjuncts(whole)):
+    for condition in (part for joined in conditions for part in _conjuncts(joined)):
         footer = _footer(opened, columns_of(condition))
         if footer is not None:
             _, others = judged.get(id(footer), (footer, AlwaysTrue()))

@@ -13,8 +13,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.transforms import IdentityTransform
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
@@ -26,6 +24,8 @@ from frazil.data.read.sources import ParquetSource, explained, open_source
 from frazil.data.reshape import record_batch
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.value_classes import dataclass, field, replace
 
 SMALL_BYTES: Final = 1 << 18
@@ -63,7 +63,7 @@ def read_together(files: Sequence[WholeFile], reading: Reading) -> Iterator[pa.R
         for part in spec.fields
         if isinstance(part.transform, IdentityTransform)
     }
-    asked = constants & reading.schema.field_ids
+    constant_ids = constants & reading.schema.field_ids
     run = _Run(reading=reading)
     for file in files:
         with explained(file.source.path):
@@ -73,7 +73,7 @@ def read_together(files: Sequence[WholeFile], reading: Reading) -> Iterator[pa.R
         if not same:
             yield from run.rows()
             run = following
-        if asked and not asked <= run.stored:
+        if constant_ids and not constant_ids <= run.stored:
             yield from read_file(file.source, reading, dropped=file.dropped)
             continue
         with explained(file.source.path):

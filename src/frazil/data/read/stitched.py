@@ -13,8 +13,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import FILE, PARTITION_ID, POS, SPEC_ID
 from frazil.data.projection import FileField, file_fields
@@ -23,6 +21,8 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, Unsupported
 from frazil.format.entries.column_files import ColumnFile
 from frazil.format.entries.fields import COLUMN_FILES
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
 

@@ -78,6 +78,11 @@ def verify(
     return total
 
 
+def unverified(files: Iterable[tuple[str, int, int]]) -> set[str]:
+    """Paths of those that `verify` would read."""
+    return {path for path, _, _ in _unknown(files)}
+
+
 def _unknown(files: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, _Version]]:
     """Local files that were not verified yet, with their rows and version."""
     for path, size, rows in files:
@@ -103,4 +108,4 @@ def sized(path: str, size: int) -> _Version | None:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-__all__ = ["MAX_REMEMBERED", "QUERY_BYTES", "sized", "verify"]
+__all__ = ["MAX_REMEMBERED", "QUERY_BYTES", "sized", "unverified", "verify"]

@@ -12,18 +12,19 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.schema import arrow_schema, iceberg_schema
 from frazil.data.statistics.expression_stats import ROWS, connection
 from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
+from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.expression_terms import tree_key
 from frazil.filter.text.sql_text import columns_of_schema, judged
 from frazil.format.entries.stats import has_bounds
 from frazil.format.expressions import Declaration, written
 from frazil.format.values.types import is_geo
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.schema import Schema
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import error_details, text_of
 
@@ -60,10 +61,10 @@ def declarations(texts: Sequence[str], schema: Schema) -> list[Declaration]:
     for text in texts:
         if not isinstance(text, str):
             raise InvalidInput(f"an expression is {text!r}; expected text such as 'lower(name)'")
-        key, one = _declaration(text, schema)
+        key, declaration = _declaration(text, schema)
         if key in declared:
             raise InvalidInput(f"expression {text} is given twice")
-        declared[key] = one
+        declared[key] = declaration
     return list(declared.values())
 
 

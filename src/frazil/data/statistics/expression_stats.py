@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil.data.statistics.stats_collector import ColumnStats
 from frazil.errors import FrazilError
@@ -19,6 +18,8 @@ from frazil.format.entries.metrics import TRUNCATE_16, MetricsMode
 from frazil.format.entries.stats import TrackedField
 from frazil.format.expressions import SqlTransform, path_of, sql_columns, written
 from frazil.format.metadata.derived import DerivedColumn
+from frazil.iceberg.schema import Schema
+from frazil.parser.duckdb_parser import CLOSED
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -38,15 +39,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
     with _lock:
         if _database is None:
-            _database = duckdb.connect(
-                config={
-                    "threads": 1,
-                    "enable_external_access": "false",
-                    "python_enable_replacements": "false",
-                    "autoinstall_known_extensions": "false",
-                    "autoload_known_extensions": "false",
-                }
-            )
+            _database = duckdb.connect(config=CLOSED)
             _database.execute("SET GLOBAL TimeZone = 'UTC'")
         return _database.cursor()
 
@@ -86,7 +79,10 @@ class ExpressionStats:
 
     def __init__(self, expressions: Iterable[Evaluated], default: MetricsMode) -> None:
         mode = default if default.has_bounds else TRUNCATE_16
-        self._left = [(one, ColumnStats(one.field, (VALUE,), mode)) for one in expressions]
+        self._left = [
+            (expression, ColumnStats(expression.field, (VALUE,), mode))
+            for expression in expressions
+        ]
 
     def update(self, rows: pa.Table) -> None:
         """Count more rows."""
@@ -95,10 +91,10 @@ class ExpressionStats:
         import duckdb
 
         left = []
-        for one, stats in self._left:
+        for expression, stats in self._left:
             try:
-                stats.update(pa.table({VALUE: _values(one, rows)}))
-                left.append((one, stats))
+                stats.update(pa.table({VALUE: _values(expression, rows)}))
+                left.append((expression, stats))
             except (duckdb.Error, pa.ArrowException, FrazilError):
                 continue
         self._left = left

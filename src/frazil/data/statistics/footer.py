@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.statistics.stats_collector import stored_bounds
 from frazil.errors import FormatError
@@ -24,10 +22,12 @@ from frazil.format.entries.fields import stats_key
 from frazil.format.entries.metrics import FULL, MetricsConfig, MetricsMode
 from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, has_bounds, tracked_fields
 from frazil.format.values.types import is_floating, is_geo
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import MappedField, NameMapping
+    from frazil.iceberg.name_mapping import MappedField, NameMapping
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _TEMPORAL: Final = (
@@ -89,7 +89,7 @@ def _columns(footer: pq.FileMetaData, mapping: NameMapping) -> Iterator[_FileCol
     width = sum(_leaves(field.type) for field in fields)
     if width != footer.num_columns:
         raise FormatError(f"footer lists {footer.num_columns} columns; its schema has {width}")
-    names = None if any(_has_ids(field) for field in fields) else _by_name(mapping.root)
+    names = None if any(_has_ids(field) for field in fields) else _by_name(mapping.fields)
     yield from _match(fields, names, first_leaf=0)
 
 
@@ -103,7 +103,7 @@ def _match(
         inner: Mapping[str, MappedField] | None = None
         field_id = _id_of(field)
         if names is not None:
-            mapped = names.get(field.name)  # false when it has no fields of its own
+            mapped = names.get(field.name)
             field_id = None if mapped is None else mapped.field_id
             inner = {} if mapped is None else _by_name(mapped.fields)
         if field_id is not None and _is_variant(kind):
@@ -169,8 +169,8 @@ def _column_stats(
     source = _Source.of(footer, column.leaf)
     groups = range(footer.num_row_groups)
     chunks = [_Chunk(footer, group, column.leaf, source) for group in groups]
-    known = [chunk.nulls for chunk in chunks if chunk.nulls is not None]
-    nulls = sum(known) if len(known) == len(chunks) else None
+    null_counts = [chunk.nulls for chunk in chunks if chunk.nulls is not None]
+    nulls = sum(null_counts) if len(null_counts) == len(chunks) else None
     if nulls is not None:
         row[stats_key(field.id, "null_value_count")] = nulls
     with_values = [chunk for chunk in chunks if chunk.nulls is None or chunk.nulls < chunk.rows]
@@ -186,8 +186,11 @@ def _column_stats(
             chunks = [_Chunk(footer, group, leaf, typed) for group in groups]
             filled = [chunk for chunk in chunks if chunk.nulls is None or chunk.nulls < chunk.rows]
             part = TrackedField(id=field.id, full_name=field.full_name, type=kind)
-            found = _bounds(filled, typed, part, FULL) if filled else {}
-            ends = [found.get(stats_key(field.id, name)) for name in ("lower_bound", "upper_bound")]
+            bounds_found = _bounds(filled, typed, part, FULL) if filled else {}
+            ends = [
+                bounds_found.get(stats_key(field.id, name))
+                for name in ("lower_bound", "upper_bound")
+            ]
             return None if None in ends else (ends[0], ends[1])
 
         paths = variant_bounds(footer, *column.variant, ends_of, mode)
@@ -274,8 +277,8 @@ def _geoparquet_box(
     geo = (footer.metadata or {}).get(b"geo")
     path = footer.schema.column(column.leaf).path
     try:
-        said = json.loads(geo or b"{}")["columns"][path]
-        ends = [float(end) for end in said["bbox"]]
+        column_metadata = json.loads(geo or b"{}")["columns"][path]
+        ends = [float(end) for end in column_metadata["bbox"]]
     except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError):
         return {}
     axes = {4: "xy", 6: "xyz"}.get(len(ends))
@@ -285,8 +288,10 @@ def _geoparquet_box(
     crosses, *inverted = (low > high for low, high in zip(lows, highs, strict=True))
     if any(inverted) or (crosses and not isinstance(field.type, ice.GeographyType)):
         return {}
-    on_globe = isinstance(field.type, ice.GeographyType) and said.get("edges") != "spherical"
-    if on_globe and set(said.get("geometry_types") or ["?"]) != {"Point"}:
+    on_globe = (
+        isinstance(field.type, ice.GeographyType) and column_metadata.get("edges") != "spherical"
+    )
+    if on_globe and set(column_metadata.get("geometry_types") or ["?"]) != {"Point"}:
         return {}  # a box of straight edges says too little of great circles
     return {
         stats_key(field.id, f"{side}_{axis}"): end

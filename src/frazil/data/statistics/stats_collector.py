@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
 
 from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
@@ -28,7 +26,8 @@ from frazil.format.entries.stats import (
     tracked_fields,
 )
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, NestedField, PrimitiveType, StructType, VariantType
 
 if TYPE_CHECKING:
     from frazil.format.values.boxes import BoxCollector

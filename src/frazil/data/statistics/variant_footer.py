@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg import types as ice
 
 from frazil.format.entries.metrics import MetricsMode
 from frazil.format.values import variant
 from frazil.format.values.variant_bounds import MAX_STEPS, encoded_bounds, path_text
+from frazil.iceberg import types as ice
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY_ZERO: Final = date(1970, 1, 1).toordinal()
@@ -28,10 +28,10 @@ def variant_bounds(
     footer: pq.FileMetaData, kind: pa.DataType, first_leaf: int, ends_of: Ends, mode: MetricsMode
 ) -> dict[str, Any]:
     """The bounds of a column of this type whose leaves begin there."""
-    found: dict[tuple[str, ...], tuple[Any, Any]] = {}
-    _Walk(footer, ends_of, found).group(kind, first_leaf, ())
+    bounds: dict[tuple[str, ...], tuple[Any, Any]] = {}
+    _Walk(footer, ends_of, bounds).group(kind, first_leaf, ())
     lower, upper = {}, {}
-    for path, (low, high) in found.items():
+    for path, (low, high) in bounds.items():
         text = path_text(path)
         if isinstance(low, str):
             low, high, _ = mode.fit(low, high, ice.StringType())

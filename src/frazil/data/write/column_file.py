@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil.data.metadata_columns import LAST_UPDATED
 from frazil.data.schema import arrow_schema
@@ -18,8 +16,10 @@ from frazil.format.entries.column_files import ColumnFile
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.stats import ROW_LINEAGE, stats_types, tracked_fields
 from frazil.format.paths import relativise
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.storage import Storage
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class WrittenColumns:
 
 def column_schema(fields: Iterable[NestedField]) -> Schema:
     """The columns of a column file. None is required: deleted rows have no values."""
-    optional = [column.model_copy(update={"required": False}) for column in fields]
+    optional = [replace(column, required=False) for column in fields]
     return Schema(*optional, LAST_UPDATED)
 
 

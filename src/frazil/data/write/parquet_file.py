@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.data.projection import file_fields, projection
 from frazil.data.reshape import without_nulls_below
 from frazil.data.schema import identified_schema, parquet_schema, stored_schema
@@ -26,6 +26,7 @@ from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.seal import Sealer
 from frazil.format.values.variant_type import variant_ids
+from frazil.iceberg.schema import Schema
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
 
@@ -239,7 +240,7 @@ def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str
     """
     if rows.num_rows < _SAMPLE or any(pa.types.is_nested(kind) for kind in rows.schema.types):
         return True
-    at = np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE
+    at = arrow_values.array(np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE)
     chosen = []
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         values = pc.drop_null(pc.take(column, at))

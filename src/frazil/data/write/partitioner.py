@@ -14,17 +14,16 @@ from urllib.parse import quote_plus
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import VoidTransform
-from pyiceberg.types import IcebergType, UUIDType
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import column_at, path_of
-from frazil.filter.transforms.transforms import joint_array
-from frazil.format.partition_fields import source_ids
+from frazil.filter.transforms import joint_array
 from frazil.format.values.types import arrow_type, scalar_value
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import VoidTransform
+from frazil.iceberg.types import IcebergType, UUIDType
 from frazil.value_classes import dataclass, field
 
 _MAX_SEGMENT_BYTES: Final = 200
@@ -130,10 +129,10 @@ class Partitioner:
 
 
 def _resolved(part: PartitionField, schema: Schema) -> _Part:
-    types = tuple(schema.find_field(source).field_type for source in source_ids(part))
+    types = tuple(schema.find_field(source).field_type for source in part.source_ids)
     return _Part(
         field=part,
-        source_paths=tuple(path_of(schema, source) for source in source_ids(part)),
+        source_paths=tuple(path_of(schema, source) for source in part.source_ids),
         source_types=types,
         result_type=part.transform.result_type(types[0]),
     )

@@ -13,16 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    DateType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-)
 
 from frazil import arrow_values
 from frazil.argument_checks import short_repr
@@ -30,7 +20,17 @@ from frazil.data.conform import Conformer, Misfit, refuse
 from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.values.types import BOOL8, plain_value
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import (
+    DateType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    VariantType,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -336,7 +336,7 @@ def _dict_batch(rows: list[Any], field: NestedField, arrow: pa.Schema) -> pa.Rec
 
 
 def _typed(values: list[Any], field: NestedField, path: str, problems: list[Misfit]) -> pa.Array:
-    seen: set[str] = set()
+    names: set[str] = set()
 
     def convert(value: Any, kind: IcebergType, at: str) -> Any:
         if _is_null(value):
@@ -344,14 +344,14 @@ def _typed(values: list[Any], field: NestedField, path: str, problems: list[Misf
         try:
             return _python_value(value, kind, at, convert)
         except InvalidInput:
-            if at not in seen:
-                seen.add(at)
+            if at not in names:
+                names.add(at)
                 problems.append(_misfit(value, kind, at))
             return None
 
     plain_values = [convert(value, field.field_type, path) for value in values]
     kind = _nullable(nested_arrow_type(field.field_type))
-    if seen:
+    if names:
         return pa.nulls(len(values), kind)
     try:
         return arrow_values.array(plain_values, kind)

@@ -15,8 +15,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import column_at, path_of
@@ -24,26 +22,27 @@ from frazil.data.schema import arrow_schema
 from frazil.data.write.parquet_file import Background, FileShape, ParquetFile, WrittenFile
 from frazil.data.write.partitioner import Partition, Partitioner
 from frazil.data.write.write_options import WriteOptions
-from frazil.filter.transforms.transforms import transform_array
+from frazil.filter.transforms import transform_array
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, stats_types, tracked_fields
 from frazil.format.entries.tracking import Status
 from frazil.format.paths import relativise
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
 from frazil.storage import Storage
-from frazil.storage.deletion import delete_reporting
+from frazil.storage.base import delete_reporting
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
-
     from frazil.format.metadata.derived import DerivedColumn
+    from frazil.iceberg.sorting import SortOrder
 
 
 def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.RecordBatch:
     """The rows of a batch in a sort order; rows that compare equal keep their places."""
-    from pyiceberg.table.sorting import NullOrder, SortDirection
+    from frazil.iceberg.sorting import NullOrder, SortDirection
 
     columns: list[pa.Array] = []
     keys: list[tuple[str, str]] = []
@@ -260,7 +259,9 @@ class RowWriter:
         if self._target.is_sorted:
             rows = self._sorted(rows)
         by_bytes = self._group_bytes() * rows.num_rows // size
-        step = max(1, min(self._target.options.row_group_rows, by_bytes))
+        most = max(1, min(self._target.options.row_group_rows, by_bytes))
+        groups = max(1, -(-rows.num_rows // most))
+        step = -(-rows.num_rows // groups)  # equal ones: a rest of a few rows costs readers as much
         for start in range(0, rows.num_rows, step):
             self._write_group(buffer, rows.slice(start, step))
         if self._target.is_sorted and buffer.file is not None:

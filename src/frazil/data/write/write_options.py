@@ -89,10 +89,10 @@ class WriteOptions:
             "write_page_index": True,
             "write_page_checksum": True,
         }
-        known = _known_arguments()
-        if "max_rows_per_page" in known:  # older ones end pages by their bytes alone
+        accepted = _known_arguments()
+        if "max_rows_per_page" in accepted:  # older ones end pages by their bytes alone
             arguments["max_rows_per_page"] = self.page_rows
-        if self.bloom_filters and "bloom_filter_options" not in known:
+        if self.bloom_filters and "bloom_filter_options" not in accepted:
             raise Unsupported(
                 f"pyarrow {pa.__version__} cannot write bloom filters; install a newer one or "
                 f"remove the properties {BLOOM_ENABLED.key}…",

@@ -1,8 +1,8 @@
 """Filters bound to a schema: names become columns, literals take the column's type, NOT is gone.
 
-What comes out is a PyIceberg expression made of bound predicates over `Column`, AND, OR and the two
-constants. Comparisons mean what SQL means: a null matches nothing but IS NULL and IS NOT NAN. NaN
-equals itself and is greater than every number. A negated comparison is the opposite comparison.
+What comes out is made of bound predicates over `Column`, AND, OR and the two constants. Comparisons
+mean what SQL means: a null matches nothing but IS NULL and IS NOT NAN. NaN equals itself and is
+greater than every number. A negated comparison is the opposite comparison.
 """
 
 from __future__ import annotations
@@ -10,51 +10,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyiceberg.expressions import (
+from frazil.errors import InvalidInput, Unsupported
+from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.bind.literals import Place, Where, place, typed
+from frazil.iceberg.expressions import (
+    MAX_DEPTH,
+    ORDERED,
+    PREFIX,
+    SETS,
+    TOO_DEEP,
+    UNARY,
     AlwaysFalse,
     AlwaysTrue,
     And,
     BooleanExpression,
     BoundPredicate,
-    BoundReference,
+    Column,
     Not,
-    Or,
-    Reference,
-    UnboundPredicate,
-)
-from pyiceberg.expressions.literals import Literal
-from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType
-
-from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.box_predicate import BoxPredicate
-from frazil.filter.bind.expression_column import is_of_files
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.literals import Place, Where, place, typed
-from frazil.filter.bind.operators import (
-    ORDERED,
-    PREFIX,
-    SETS,
-    UNARY,
     Op,
-    bound,
+    Or,
+    UnboundPredicate,
     literals_of,
+    operands_of,
     operator_of,
 )
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.literals import Literal
+from frazil.iceberg.types import DoubleType, FloatType, PrimitiveType, StringType, VariantType
 
 
 def bind(
     expression: BooleanExpression, columns: ColumnIndex, *, case_sensitive: bool = True
 ) -> BooleanExpression:
-    """A PyIceberg expression, bound or not, bound to the columns and free of NOT."""
+    """An expression, bound or not, bound to the columns and free of NOT."""
     return _bind(expression, columns, case_sensitive, negated=False)
 
 
-def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> BooleanExpression:
+def predicate(op: Op, column: Column, literals: Sequence[Literal] = ()) -> BooleanExpression:
     """One comparison, its literals converted to the column's type without changing its meaning."""
     type_ = column.field.field_type
     if op in (Op.IS_NULL, Op.NOT_NULL):
-        return bound(op, column)
+        return _null_test(op, column)
     if not isinstance(type_, PrimitiveType) or isinstance(type_, VariantType):
         raise InvalidInput(
             f"column '{column.name}' is a {_kind(type_)}; only IS NULL and IS NOT NULL apply to it"
@@ -62,7 +59,7 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
     if op in UNARY:
         if not isinstance(type_, FloatType | DoubleType):
             raise InvalidInput(f"column '{column.name}' is a {type_}, which cannot be NaN")
-        return bound(op, column)
+        return BoundPredicate(op, column)
     if op in PREFIX and not isinstance(type_, StringType):
         raise InvalidInput(f"column '{column.name}' is a {type_}; only text starts with something")
     try:
@@ -76,44 +73,51 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
         return _equality(op, column, tuple(exact))
     where, value = places[0].where, places[0].value
     if op in PREFIX and not value:
-        return bound(Op.NOT_NULL, column) if op is Op.STARTS_WITH else AlwaysFalse()
+        return _null_test(Op.NOT_NULL, column) if op is Op.STARTS_WITH else AlwaysFalse()
     if where is Where.EXACT:
-        return bound(op, column, (typed(value, type_),))
+        return BoundPredicate(op, column, (typed(value, type_),))
     assert op in ORDERED
     if where is Where.AFTER:
         below = Op.LE if op in (Op.LT, Op.LE) else Op.GT
-        return bound(below, column, (typed(value, type_),))
+        return BoundPredicate(below, column, (typed(value, type_),))
     everything = (op in (Op.LT, Op.LE)) == (where is Where.ABOVE)
-    return bound(Op.NOT_NULL, column) if everything else AlwaysFalse()
+    return _null_test(Op.NOT_NULL, column) if everything else AlwaysFalse()
+
+
+def _null_test(op: Op, column: Column) -> BooleanExpression:
+    """Whether the value is null, or is not, which is known where the column is required."""
+    if not column.field.required:
+        return BoundPredicate(op, column)
+    return AlwaysFalse() if op is Op.IS_NULL else AlwaysTrue()
 
 
 def _with_nan(op: Op, column: Column, others: Sequence[Place]) -> BooleanExpression:
     """A comparison with NaN, which equals itself and is greater than every number."""
     if op in (Op.IN, Op.EQ):
-        parts = [bound(Op.IS_NAN, column)]
+        parts: list[BooleanExpression] = [BoundPredicate(Op.IS_NAN, column)]
         if others:
             parts.append(predicate(op, column, [_literal(place, column) for place in others]))
         return disjunction(parts)
     if op in (Op.NOT_IN, Op.NE):
-        parts = [bound(Op.NOT_NULL, column), bound(Op.NOT_NAN, column)]
+        parts = [_null_test(Op.NOT_NULL, column), BoundPredicate(Op.NOT_NAN, column)]
         if others:
             parts.append(predicate(op, column, [_literal(place, column) for place in others]))
         return conjunction(parts)
     if op is Op.GE:
-        return bound(Op.IS_NAN, column)
+        return BoundPredicate(Op.IS_NAN, column)
     if op is Op.GT:
         return AlwaysFalse()
     if op is Op.LE:
-        return bound(Op.NOT_NULL, column)
-    return conjunction([bound(Op.NOT_NULL, column), bound(Op.NOT_NAN, column)])
+        return _null_test(Op.NOT_NULL, column)
+    return conjunction([_null_test(Op.NOT_NULL, column), BoundPredicate(Op.NOT_NAN, column)])
 
 
-def _literal(place: Place, column: Column) -> Literal[Any]:
+def _literal(place: Place, column: Column) -> Literal:
     return typed(place.value, column.field.field_type)
 
 
 def keys_predicate(
-    column: Column, keys: Sequence[Literal[Any]], *, is_all: bool, has_nan: bool = False
+    column: Column, keys: Sequence[Literal], *, is_all: bool, has_nan: bool = False
 ) -> BooleanExpression:
     """A filter that rows with one of these keys pass. `is_all` false: the keys are the smallest and
     the largest of many; where that is not a number, only the smallest."""
@@ -136,49 +140,44 @@ def disjunction(parts: Iterable[BooleanExpression]) -> BooleanExpression:
     return operands[0] if len(operands) == 1 else Or(*operands)
 
 
-def _equality(op: Op, column: Column, literals: tuple[Literal[Any], ...]) -> BooleanExpression:
+def _equality(op: Op, column: Column, literals: tuple[Literal, ...]) -> BooleanExpression:
     positive = op in (Op.EQ, Op.IN)
     if not literals:
-        return AlwaysFalse() if positive else bound(Op.NOT_NULL, column)
+        return AlwaysFalse() if positive else _null_test(Op.NOT_NULL, column)
     if len(literals) == 1:
-        return bound(Op.EQ if positive else Op.NE, column, literals)
-    return bound(Op.IN if positive else Op.NOT_IN, column, literals)
+        return BoundPredicate(Op.EQ if positive else Op.NE, column, literals)
+    return BoundPredicate(Op.IN if positive else Op.NOT_IN, column, literals)
 
 
 def _kind(type_: Any) -> str:
     return str(type_).split("<", 1)[0]
 
 
-def _chain(expression: BooleanExpression, kind: type[Any]) -> list[BooleanExpression]:
-    """The operands of a run of ANDs (or ORs), however deep it leans."""
-    operands: list[BooleanExpression] = []
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, kind):
-            stack.extend((node.right, node.left))
-        else:
-            operands.append(node)
-    return operands
-
-
 def _bind(
-    expression: BooleanExpression, columns: ColumnIndex, case_sensitive: bool, *, negated: bool
+    expression: BooleanExpression,
+    columns: ColumnIndex,
+    case_sensitive: bool,
+    *,
+    negated: bool,
+    depth: int = 0,
 ) -> BooleanExpression:
+    if depth > MAX_DEPTH:
+        raise InvalidInput(TOO_DEEP)
+    below = depth + 1
     if isinstance(expression, Not):
-        return _bind(expression.child, columns, case_sensitive, negated=not negated)
+        return _bind(expression.child, columns, case_sensitive, negated=not negated, depth=below)
     if isinstance(expression, And | Or):
         kind: type[Any] = And if isinstance(expression, And) else Or
         parts = [
-            _bind(part, columns, case_sensitive, negated=negated)
-            for part in _chain(expression, kind)
+            _bind(part, columns, case_sensitive, negated=negated, depth=below)
+            for part in operands_of(expression, kind)
         ]
         return conjunction(parts) if (kind is And) != negated else disjunction(parts)
     if isinstance(expression, AlwaysTrue | AlwaysFalse):
         return ~expression if negated else expression
     if isinstance(expression, BoxPredicate):
-        column = columns.with_id(expression.term.ref().field.field_id)
-        return AlwaysTrue() if negated else BoxPredicate(column, **expression.window)
+        column = columns.with_id(expression.term.field.field_id)
+        return AlwaysTrue() if negated else BoxPredicate(column, expression.window)
     if is_of_files(expression):
         return AlwaysTrue() if negated else expression
     op = operator_of(expression)
@@ -186,13 +185,9 @@ def _bind(
         raise Unsupported(
             f"a filter cannot contain {type(expression).__name__}", feature="filter expression"
         )
-    if isinstance(expression, UnboundPredicate) and isinstance(expression.term, Reference):
-        column = columns.named(expression.term.name, case_sensitive=case_sensitive)
-    elif isinstance(expression, BoundPredicate) and isinstance(expression.term, BoundReference):
+    if isinstance(expression, BoundPredicate):
         column = columns.with_id(expression.term.field.field_id)
     else:
-        raise Unsupported(
-            f"a filter compares columns; {expression} compares something else",
-            feature="filter on a transform",
-        )
+        assert isinstance(expression, UnboundPredicate)
+        column = columns.named(expression.term.name, case_sensitive=case_sensitive)
     return predicate(op.negated if negated else op, column, literals_of(expression))

@@ -5,17 +5,15 @@ It prunes and says nothing of single rows: an engine evaluates the condition tha
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, BoundPredicate, UnboundPredicate
-
-from frazil.filter.bind.filter_columns import Column
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression, BoundPredicate, Column
+from frazil.value_classes import dataclass
 
 
-class BoxPredicate(BoundPredicate):
-    """Rows whose shape may reach into a window, or may cover all of it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A rectangle; one whose west is greater than its east goes across the antimeridian.
 
-    A window whose west is greater than its east goes across the antimeridian.
+    Rows match whose shape may reach into it or, with `covers`, may cover all of it.
     """
 
     west: float
@@ -24,21 +22,23 @@ class BoxPredicate(BoundPredicate):
     north: float
     covers: bool = False
 
-    def __init__(self, term: Column, **window: Any) -> None:
-        super().__init__(term=term, **window)
 
-    @property
-    def window(self) -> dict[str, Any]:
-        """Everything but the column."""
-        names = ("west", "south", "east", "north", "covers")
-        return {name: getattr(self, name) for name in names}
+class BoxPredicate(BoundPredicate):
+    """Rows whose shape may be in a window."""
 
-    def __eq__(self, other: Any) -> bool:
-        """Whether both ask the same of the same column."""
-        same = isinstance(other, BoxPredicate) and self.term == other.term
-        return same and self.window == other.window
+    __slots__ = ("window",)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __init__(self, term: Column, window: Window) -> None:
+        super().__init__(None, term)
+        self.window = window
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoxPredicate):
+            return NotImplemented
+        return self.term == other.term and self.window == other.window
+
+    def __hash__(self) -> int:
+        return hash((self.term, self.window))
 
     def __invert__(self) -> BooleanExpression:
         """Every row: one whose box reaches into a window may be of either kind."""
@@ -46,14 +46,11 @@ class BoxPredicate(BoundPredicate):
 
     def __str__(self) -> str:
         """As it is written in a filter."""
-        window = (self.west, self.south, self.east, self.north)
-        ends = ", ".join(repr(end).removesuffix(".0") for end in window)
-        name = self.term.name if isinstance(self.term, Column) else self.term.ref().field.name
-        if self.covers:
-            return f"st_contains({name}, st_makeenvelope({ends}))"
-        return f"bbox({name}, {ends})"
-
-    @property
-    def as_unbound(self) -> type[UnboundPredicate]:
-        """It has no form without a column."""
-        raise NotImplementedError("a box predicate is always bound")
+        window = self.window
+        ends = ", ".join(
+            repr(end).removesuffix(".0")
+            for end in (window.west, window.south, window.east, window.north)
+        )
+        if window.covers:
+            return f"st_contains({self.term.name}, st_makeenvelope({ends}))"
+        return f"bbox({self.term.name}, {ends})"

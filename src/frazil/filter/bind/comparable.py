@@ -13,12 +13,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.types import DecimalType, IcebergType
 
 from frazil import arrow_compute as pc
 from frazil.arrow_values import scalar, to_numpy
 from frazil.format.entries.batch import single_chunk
 from frazil.format.values.types import arrow_type
+from frazil.iceberg.types import DecimalType, IcebergType
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 

@@ -6,20 +6,19 @@ of single rows, as one on the box of a shape does. An engine evaluates the condi
 
 from __future__ import annotations
 
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.schema import Accessor
-from pyiceberg.types import IcebergType, NestedField
-
 from frazil.filter.bind.box_predicate import BoxPredicate
-from frazil.filter.bind.filter_columns import Column
+from frazil.iceberg.expressions import BooleanExpression, Column
+from frazil.iceberg.types import IcebergType, NestedField
 
 
 class ExpressionColumn(Column):
     """The values of an expression that a table keeps statistics of, under an id of their own."""
 
+    __slots__ = ()
+
     def __init__(self, field_id: int, text: str, type: IcebergType) -> None:
         field = NestedField(field_id=field_id, name=text, field_type=type, required=False)
-        super().__init__(field, Accessor(position=0), (text,))
+        super().__init__(field, (text,))
 
 
 def is_of_files(expression: BooleanExpression) -> bool:

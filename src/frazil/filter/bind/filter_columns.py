@@ -1,47 +1,19 @@
 """Columns that a filter may name: resolving names and ids against a schema.
 
-`Column` is PyIceberg's bound reference plus what it does not say: the path of names from the root
-of the schema, and whether the value can be null when the structs around it are taken into account.
 Knows nothing of values, text or files.
 """
 
 from __future__ import annotations
 
-from pyiceberg.expressions import BoundReference
-from pyiceberg.schema import Accessor, Schema
-from pyiceberg.types import NestedField, StructType
+from collections.abc import Sequence
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField, StructType
+from frazil.value_classes import dataclass, replace
 
 MAX_NAMES_SHOWN = 30
-
-
-class Column(BoundReference):
-    """A reference to one field, with its path of names.
-
-    `field.required` is true only when every enclosing struct is required too: a required field of
-    an optional struct is null where the struct is.
-    """
-
-    path: tuple[str, ...]
-
-    def __init__(self, field: NestedField, accessor: Accessor, path: tuple[str, ...]) -> None:
-        super().__init__(field=field, accessor=accessor)
-        self.path = path
-
-    @property
-    def name(self) -> str:
-        """The full name, as written in a filter."""
-        return ".".join(self.path)
-
-
-def _accessor(positions: tuple[int, ...]) -> Accessor:
-    inner: Accessor | None = None
-    for position in reversed(positions):
-        inner = Accessor(position=position, inner=inner)
-    assert inner is not None
-    return inner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,23 +29,18 @@ class ColumnIndex:
         """Index every field that is not inside a list or a map."""
         by_id: dict[int, Column] = {}
 
-        def walk(
-            fields: tuple[NestedField, ...],
-            path: tuple[str, ...],
-            positions: tuple[int, ...],
-            required: bool,
-        ) -> None:
-            for position, field in enumerate(fields):
-                names, at = (*path, field.name), (*positions, position)
+        def walk(fields: Sequence[NestedField], path: tuple[str, ...], required: bool) -> None:
+            for field in fields:
+                names = (*path, field.name)
                 never_null = required and field.required
                 visible = field
                 if field.required and not never_null:
-                    visible = field.model_copy(update={"required": False})
-                by_id[field.field_id] = Column(visible, _accessor(at), names)
+                    visible = replace(field, required=False)
+                by_id[field.field_id] = Column(visible, names)
                 if isinstance(field.field_type, StructType):
-                    walk(field.field_type.fields, names, at, never_null)
+                    walk(field.field_type.fields, names, never_null)
 
-        walk(schema.fields, (), (), True)
+        walk(schema.fields, (), True)
         return ColumnIndex(
             by_id=by_id, by_name={column.name: column for column in by_id.values()}, schema=schema
         )

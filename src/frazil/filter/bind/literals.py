@@ -4,7 +4,7 @@ A literal need not be a value of the column's type: `price > 1.5` on an integer 
 on a 32-bit one, `day = '2024-01-15T10:00:00'` on a date. `place` says where such a value lies among
 the column's values, so that the comparison can be rewritten without changing what it means.
 
-Dates, times and timestamps are integers here (days, microseconds, nanoseconds), as in PyIceberg.
+Dates, times and timestamps are integers here (days, microseconds, nanoseconds).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from pyiceberg import types as ice
-from pyiceberg.expressions.literals import (
+from frazil.errors import InvalidInput
+from frazil.iceberg import types as ice
+from frazil.iceberg.literals import (
     AboveMax,
     BelowMin,
     BinaryLiteral,
@@ -37,8 +38,6 @@ from pyiceberg.expressions.literals import (
     TimestampLiteral,
     UUIDLiteral,
 )
-
-from frazil.errors import InvalidInput
 from frazil.value_classes import dataclass
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -73,7 +72,7 @@ class Place:
     value: Any = None
 
 
-_LITERALS: Final[dict[type[ice.IcebergType], Callable[[Any], Literal[Any]]]] = {
+_LITERALS: Final[dict[type[ice.IcebergType], Callable[[Any], Literal]]] = {
     ice.DecimalType: DecimalLiteral,
     ice.BooleanType: BooleanLiteral,
     ice.FloatType: FloatLiteral,
@@ -91,7 +90,7 @@ _BELOW: Final = Place(where=Where.BELOW)
 _ABOVE: Final = Place(where=Where.ABOVE)
 
 
-def place(literal: Literal[Any], type_: ice.IcebergType) -> Place:
+def place(literal: Literal, type_: ice.IcebergType) -> Place:
     """Where the literal lies among the values of the type; refuses what cannot be compared."""
     if isinstance(literal, AboveMax):
         return _ABOVE
@@ -115,10 +114,10 @@ def place(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     return Place(where=Where.EXACT, value=_exact(literal, type_))
 
 
-def typed(value: Any, type_: ice.IcebergType) -> Literal[Any]:
-    """The PyIceberg literal of a value that `place` returned.
+def typed(value: Any, type_: ice.IcebergType) -> Literal:
+    """The literal of a value that `place` returned.
 
-    Nanosecond timestamps are plain longs: PyIceberg's timestamp literal counts microseconds.
+    Nanosecond timestamps are plain longs: a timestamp literal counts microseconds.
     """
     return _LITERALS.get(type(type_), LongLiteral)(value)
 
@@ -128,12 +127,12 @@ def _bad_moment(problem: str) -> InvalidInput:
     return InvalidInput(problem, is_certain=True)
 
 
-def _mismatch(literal: Literal[Any], type_: ice.IcebergType, hint: str = "") -> InvalidInput:
+def _mismatch(literal: Literal, type_: ice.IcebergType, hint: str = "") -> InvalidInput:
     text = repr(literal.value)
     return InvalidInput(f"{text} cannot be compared with a {type_} column{hint}")
 
 
-def _number(literal: Literal[Any], type_: ice.IcebergType) -> Decimal:
+def _number(literal: Literal, type_: ice.IcebergType) -> Decimal:
     value = literal.value
     if isinstance(literal, LongLiteral | DecimalLiteral):
         return Decimal(value)
@@ -175,7 +174,7 @@ def _scaled(number: Decimal, type_: ice.DecimalType) -> Place:
     return Place(where=Where.EXACT if floor == number else Where.AFTER, value=floor)
 
 
-def _floating(literal: Literal[Any], type_: ice.IcebergType) -> Place:
+def _floating(literal: Literal, type_: ice.IcebergType) -> Place:
     """Literals are rounded to the nearest value of the column's type, as Iceberg does."""
     largest = _FLOAT_MAX if isinstance(type_, ice.FloatType) else _DOUBLE_MAX
     if isinstance(literal, StringLiteral) and _NOT_FINITE.fullmatch(literal.value):
@@ -237,7 +236,7 @@ def _stepped(count: int, step: int, limits: tuple[int, int]) -> Place:
     return Place(where=Where.AFTER if rest else Where.EXACT, value=floor)
 
 
-def _date(literal: Literal[Any], type_: ice.IcebergType) -> Place:
+def _date(literal: Literal, type_: ice.IcebergType) -> Place:
     if isinstance(literal, DateLiteral | LongLiteral):
         return _stepped(literal.value, 1, _INT_RANGE)
     if isinstance(literal, TimestampLiteral):
@@ -254,7 +253,7 @@ def _date(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     raise _mismatch(literal, type_, "; write a date like '2024-01-15'")
 
 
-def _timestamp(literal: Literal[Any], type_: ice.IcebergType) -> Place:
+def _timestamp(literal: Literal, type_: ice.IcebergType) -> Place:
     unit_ns = 1 if isinstance(type_, ice.TimestampNanoType | ice.TimestamptzNanoType) else 1000
     if isinstance(literal, LongLiteral):
         return _stepped(literal.value, 1, _LONG_RANGE)
@@ -267,7 +266,7 @@ def _timestamp(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     raise _mismatch(literal, type_, "; write a timestamp like '2024-01-15T10:30:00'")
 
 
-def _exact(literal: Literal[Any], type_: ice.IcebergType) -> Any:
+def _exact(literal: Literal, type_: ice.IcebergType) -> Any:
     """The value itself, for types whose literals are never between two values."""
     value = literal.value
     if isinstance(type_, ice.BooleanType):

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from frazil.filter.bind.operators import Op
 from frazil.filter.frames.terms import (
     All,
     AnyOf,
@@ -30,6 +29,7 @@ from frazil.filter.frames.terms import (
     either_not_both,
     refusal,
 )
+from frazil.iceberg.expressions import Op
 from frazil.value_classes import dataclass
 
 _COMPARISONS: Final = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from frazil.filter.bind.operators import Op
 from frazil.filter.frames.terms import (
     All,
     AnyOf,
@@ -26,6 +25,7 @@ from frazil.filter.frames.terms import (
     plain_pattern,
     refusal,
 )
+from frazil.iceberg.expressions import Op
 
 _BOUNDS: Final = {
     "both": (Op.GE, Op.LE),

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from frazil.errors import InvalidInput
-from frazil.filter.bind.operators import Op
 from frazil.filter.frames.terms import (
     All,
     AnyOf,
@@ -27,6 +26,7 @@ from frazil.filter.frames.terms import (
     plain_pattern,
     refusal,
 )
+from frazil.iceberg.expressions import Op
 
 _COMPARISONS: Final = {
     "Eq": Op.EQ,

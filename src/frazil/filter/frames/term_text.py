@@ -11,10 +11,6 @@ import struct
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
-
-from frazil.filter.bind.operators import Op
 from frazil.filter.frames.terms import (
     All,
     AnyOf,
@@ -33,6 +29,9 @@ from frazil.filter.frames.terms import (
 )
 from frazil.filter.text.quotes import literal, quoted
 from frazil.filter.text.sql_values import value_text
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import Op
+from frazil.iceberg.schema import Schema
 from frazil.value_classes import dataclass
 
 _ABOVE: Final = (Op.GT, Op.GE)

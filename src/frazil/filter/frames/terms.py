@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Final, Literal
 
 from frazil.errors import InvalidInput
-from frazil.filter.bind.operators import Op
+from frazil.iceberg.expressions import Op
 from frazil.value_classes import dataclass
 
 

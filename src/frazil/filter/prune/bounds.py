@@ -22,10 +22,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from frazil.filter.bind.comparable import Comparable, Mask
-from frazil.filter.bind.operators import PREFIX, UNARY, Op
 from frazil.filter.prune.partition_test import ComparedValues
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
+from frazil.iceberg.expressions import PREFIX, UNARY, Op
 from frazil.value_classes import dataclass
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.box_predicate import BoxPredicate, Window
 from frazil.filter.bind.comparable import Mask
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
@@ -27,26 +27,24 @@ _COUNTS: Final = ("value_count", "null_value_count")
 
 def keys(predicate: BoxPredicate) -> frozenset[str]:
     """The statistics columns that judging it needs."""
-    field_id = predicate.term.ref().field.field_id
+    field_id = predicate.term.field.field_id
     return frozenset(stats_key(field_id, name) for name in (*_ENDS, *_COUNTS))
 
 
 def might(predicate: BoxPredicate, batch: EntryBatch) -> Mask | None:
     """Where some shape can match; None when that is everywhere."""
-    field = predicate.term.ref().field
+    field = predicate.term.field
     ends = [_floats(batch, stats_key(field.field_id, name)) for name in _ENDS]
     mask = _with_values(batch, field.field_id)
     if all(end is None for end in ends):
         return mask
     unknown = np.full(batch.num_rows, np.nan)
     west, south, east, north = (unknown if end is None else end for end in ends)
-    reached = _reached(predicate, west, south, east, north)
+    reached = _reached(predicate.window, west, south, east, north)
     return reached if mask is None else reached & mask
 
 
-def _reached(
-    window: BoxPredicate, west: Floats, south: Floats, east: Floats, north: Floats
-) -> Mask:
+def _reached(window: Window, west: Floats, south: Floats, east: Floats, north: Floats) -> Mask:
     turned = west > east
     if window.covers:
         inside = ~(west > window.west) & ~(east < window.east)

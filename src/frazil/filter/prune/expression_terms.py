@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.schema import Schema
-
 from frazil.errors import FrazilError
 from frazil.filter.bind.expression_column import ExpressionColumn
-from frazil.filter.bind.filter_columns import Column
 from frazil.format.expressions import SqlTransform, sql_columns, text_of
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.schema import Schema
 from frazil.parser import nodes as n
 from frazil.parser.tree import function_name, parse_expression
 from frazil.value_classes import dataclass

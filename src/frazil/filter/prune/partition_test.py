@@ -3,21 +3,38 @@
 Every row of a file has the same transformed value, the one in its partition tuple, so a projected
 condition is simply evaluated on that value. Manifest entries have no tuple, and a file's tuple only
 has the fields of the file's own spec: elsewhere nothing is known.
+
+Conditions together ask of a transform of several columns: `a = 1 AND b IN (2, 3)` leaves two
+buckets of `bucket[16](a, b)`; a condition on `a` alone leaves all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import product
+from math import prod
+from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
-from pyiceberg.expressions import BoundPredicate
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.transforms import Transform, VoidTransform
-from pyiceberg.types import IcebergType
+import pyarrow as pa
 
+from frazil import arrow_values
+from frazil.errors import InvalidInput
 from frazil.filter.bind.comparable import Comparable, Mask
-from frazil.filter.bind.operators import Op, literals_of, operator_of
+from frazil.filter.transforms import joint_array
+from frazil.format.values.types import arrow_type, scalar_value
+from frazil.iceberg.expressions import ORDERED, PREFIX, BoundPredicate, Op, literals_of, operator_of
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.transforms import (
+    IdentityTransform,
+    JointBucketTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+)
+from frazil.iceberg.types import DecimalType, IcebergType, IntegerType
 from frazil.value_classes import dataclass
 
 
@@ -40,39 +57,82 @@ def condition(predicate: BoundPredicate) -> ComparedValues:
     op = operator_of(predicate)
     assert op is not None
     values = tuple(literal.value for literal in literals_of(predicate))
-    return ComparedValues(op=op, type=predicate.term.ref().field.field_type, values=values)
+    return ComparedValues(op=op, type=predicate.term.field.field_type, values=values)
 
 
-def inclusive(transform: Transform[Any, Any], predicate: BoundPredicate) -> ComparedValues | None:
+def inclusive(transform: Transform, predicate: BoundPredicate) -> ComparedValues | None:
     """What the transformed value of a matching row satisfies; None when nothing can be said."""
     return _projected(transform, predicate, strict=False)
 
 
-def strict(transform: Transform[Any, Any], predicate: BoundPredicate) -> ComparedValues | None:
+def strict(transform: Transform, predicate: BoundPredicate) -> ComparedValues | None:
     """What a transformed value must satisfy for its row to match; None when nothing suffices."""
     return _projected(transform, predicate, strict=True)
 
 
 def _projected(
-    transform: Transform[Any, Any], predicate: BoundPredicate, *, strict: bool
+    transform: Transform, predicate: BoundPredicate, *, strict: bool
 ) -> ComparedValues | None:
-    source = predicate.term.ref().field.field_type
+    source, op = predicate.term.field.field_type, predicate.op
+    if op is None or isinstance(transform, JointBucketTransform):
+        return None  # one value of several tells no bucket
     if not transform.can_transform(source):
         return None
-    project = transform.strict_project if strict else transform.project
+    result = transform.result_type(source)
+    values = [literal.value for literal in predicate.literals]
+    if isinstance(transform, IdentityTransform) or op in (Op.IS_NULL, Op.NOT_NULL):
+        return ComparedValues(op=op, type=result, values=tuple(values))
+    if op in PREFIX:
+        return _prefix(transform, op, values[0], result, strict=strict)
+    if op in ORDERED and transform.preserves_order:
+        op, values = _ordered(op, values[0], source, strict=strict)
+    elif op not in ((Op.NE, Op.NOT_IN) if strict else (Op.EQ, Op.IN)):
+        return None
+    results = _results(transform, values, source)
+    return None if results is None else ComparedValues(op=op, type=result, values=results)
+
+
+def _ordered(op: Op, value: Any, source: IcebergType, *, strict: bool) -> tuple[Op, list[Any]]:
+    """What the result must be, and the value it is compared with the result of.
+
+    `x < 10` leaves results up to that of 9, and is certain below that of 10; numbers have a next
+    one, text has none.
+    """
+    is_below = op in (Op.LT, Op.LE)
+    step = 0
+    if op in ((Op.LE, Op.GE) if strict else (Op.LT, Op.GT)) and not isinstance(value, str | bytes):
+        step = 1 if is_below == strict else -1
+    unit = Decimal(1).scaleb(-source.scale) if isinstance(source, DecimalType) else 1
+    if strict:
+        return Op.LT if is_below else Op.GT, [value + step * unit if step else value]
+    return Op.LE if is_below else Op.GE, [value + step * unit if step else value]
+
+
+def _prefix(
+    transform: Transform, op: Op, prefix: str, result: IcebergType, *, strict: bool
+) -> ComparedValues | None:
+    """Text that begins with something: all of that is in the result, or the beginning of it."""
+    if not isinstance(transform, TruncateTransform):
+        return None
+    width = transform.width
+    if len(prefix) > width and (op is Op.STARTS_WITH) == strict:
+        return None  # the result does not tell what comes after it
+    if len(prefix) >= width:
+        op = Op.EQ if op is Op.STARTS_WITH else Op.NE
+    return ComparedValues(op=op, type=result, values=(prefix[:width],))
+
+
+def _results(
+    transform: Transform, values: Sequence[Any], source: IcebergType
+) -> tuple[Any, ...] | None:
+    """What the transform makes of values; None where one of them is none of the type."""
+    from frazil.filter.transforms import transform_array
+
     try:
-        projected = project("value", predicate)
-    except (ArithmeticError, TypeError, ValueError):
-        # A value that PyIceberg's calendar arithmetic cannot hold, or an operator it does not
-        # expect on the type: not projecting is always allowed.
-        return None
-    if projected is None:
-        return None
-    op = operator_of(projected)
-    if op is None:
-        return None
-    values = tuple(literal.value for literal in literals_of(projected))
-    return ComparedValues(op=op, type=transform.result_type(source), values=values)
+        column = arrow_values.array(values, arrow_type(source))
+        return tuple(scalar_value(one) for one in transform_array(transform, column, source))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, InvalidInput):
+        return None  # it is next to the end of the type's range: not projecting is always allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +149,9 @@ def partition_tests(
     predicate: BoundPredicate, specs: Mapping[int, PartitionSpec]
 ) -> tuple[PartitionTest, ...]:
     """The tests of the partition fields made from the predicate's column."""
-    source_id = predicate.term.ref().field.field_id
+    source_id = predicate.term.field.field_id
     specs_with: dict[tuple[int, str], list[int]] = {}
-    transforms: dict[tuple[int, str], Transform[Any, Any]] = {}
+    transforms: dict[tuple[int, str], Transform] = {}
     for spec_id, spec in specs.items():
         for field in spec.fields:
             if field.source_id != source_id or isinstance(field.transform, VoidTransform):
@@ -151,3 +211,86 @@ def _compared(condition: ComparedValues, values: Comparable) -> Mask:
     if op is Op.LE:
         return values.less(value) | values.equal(value)
     return ~values.less(value)  # NaN is greater than every number
+
+
+_MAX_COMBINATIONS: Final = 1_000
+"""Combinations of values that are hashed for one filter; more of them leave hardly a bucket out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointCondition:
+    """The buckets that conditions leave, and which of them say so."""
+
+    predicates: tuple[BoundPredicate, ...]
+    buckets: ComparedValues
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equalities:
+    """The predicates of a conjunction that name the values of a column, by its id."""
+
+    by_column: Mapping[int, BoundPredicate]
+
+    @staticmethod
+    def of(conjuncts: Sequence[object]) -> Equalities:
+        """Of several predicates on a column, the one with the fewest values."""
+        chosen: dict[int, BoundPredicate] = {}
+        for predicate in conjuncts:
+            if not isinstance(predicate, BoundPredicate):
+                continue
+            if operator_of(predicate) not in (Op.EQ, Op.IN):
+                continue
+            field_id = predicate.term.field.field_id
+            known = chosen.get(field_id)
+            if known is None or len(literals_of(predicate)) < len(literals_of(known)):
+                chosen[field_id] = predicate
+        return Equalities(by_column=chosen)
+
+    def buckets(self, sources: Sequence[int], transform: Transform) -> JointCondition | None:
+        """The buckets of rows that pass; None when that may be any."""
+        if not isinstance(transform, JointBucketTransform):
+            return None
+        if not all(source in self.by_column for source in sources):
+            return None
+        predicates = tuple(self.by_column[source] for source in sources)
+        values = [[literal.value for literal in literals_of(one)] for one in predicates]
+        if prod(len(options) for options in values) > _MAX_COMBINATIONS:
+            return None
+        kinds = [one.term.field.field_type for one in predicates]
+        if not all(transform.can_transform(kind) for kind in kinds):
+            return None
+        rows = list(product(*values))
+        columns = [_array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
+        buckets = sorted(set(joint_array(transform, columns, kinds).to_pylist()))
+        compared = ComparedValues(op=Op.IN, type=IntegerType(), values=tuple(buckets))
+        return JointCondition(predicates=predicates, buckets=compared)
+
+
+def joint_tests(
+    equalities: Equalities, specs: Mapping[int, PartitionSpec]
+) -> list[tuple[JointCondition, PartitionTest]]:
+    """The tests of the partition fields that are made from several columns."""
+    specs_with: dict[int, list[int]] = {}
+    fields: dict[int, PartitionField] = {}
+    for spec_id, spec in specs.items():
+        for part in spec.fields:
+            if part.is_joint:
+                specs_with.setdefault(part.field_id, []).append(spec_id)
+                fields[part.field_id] = part
+    tests = []
+    for field_id, part in fields.items():
+        condition = equalities.buckets(part.source_ids, part.transform)
+        if condition is not None:
+            test = PartitionTest(
+                partition_field_id=field_id,
+                spec_ids=tuple(specs_with[field_id]),
+                inclusive=condition.buckets,
+                strict=None,
+            )
+            tests.append((condition, test))
+    return tests
+
+
+def _array(values: Sequence[Any], kind: IcebergType) -> pa.Array:
+    plain = [value.bytes if isinstance(value, UUID) else value for value in values]
+    return pa.array(plain, arrow_type(kind))

@@ -17,18 +17,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    BoundPredicate,
-    Or,
-)
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import Transform
-from pyiceberg.types import IcebergType
 
 from frazil import arrow_compute as pc
 from frazil.arrow_values import to_numpy
@@ -38,12 +26,30 @@ from frazil.filter.bind.comparable import Comparable, Mask, vector
 from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.prune import bounds, boxes, partition_test
 from frazil.filter.prune.bounds import Stats, both, either
-from frazil.filter.prune.joint import Equalities, joint_tests
-from frazil.filter.prune.partition_test import ComparedValues, PartitionTest, holds, partition_tests
+from frazil.filter.prune.partition_test import (
+    ComparedValues,
+    Equalities,
+    PartitionTest,
+    holds,
+    joint_tests,
+    partition_tests,
+)
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.values.types import is_floating
+from frazil.iceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    BoundPredicate,
+    Or,
+)
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import Transform
+from frazil.iceberg.types import IcebergType
 from frazil.value_classes import dataclass, field
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
@@ -63,7 +69,7 @@ class Derived(Protocol):
         """The columns the transform takes."""
 
     @property
-    def transform(self) -> Transform[Any, Any]:
+    def transform(self) -> Transform:
         """The transform."""
 
 
@@ -315,7 +321,7 @@ def _expression_leaf(predicate: BoundPredicate) -> _Leaf:
     """Statistics of an expression, or of a field inside variants, which prove nothing of rows."""
     inside = getattr(predicate.term, "inside", None)
     stats = _StatsTest(
-        field_id=predicate.term.ref().field.field_id,
+        field_id=predicate.term.field.field_id,
         required=False,
         inclusive=partition_test.condition(predicate),
         strict=None,
@@ -326,7 +332,7 @@ def _expression_leaf(predicate: BoundPredicate) -> _Leaf:
 
 
 def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
-    column = predicate.term.ref().field
+    column = predicate.term.field
     condition = partition_test.condition(predicate)
     own = _StatsTest(
         field_id=column.field_id,
@@ -369,7 +375,7 @@ def _keys(node: _Leaf | _Node | bool) -> set[str]:
 
 def _sources(leaf: _Leaf) -> tuple[int, ...]:
     """The columns whose bounds say that a partition value cannot be null."""
-    own = (predicate.term.ref().field.field_id for predicate in leaf.predicates)
+    own = (predicate.term.field.field_id for predicate in leaf.predicates)
     return (*own, *(test.field_id for test in leaf.derived))
 
 
@@ -474,7 +480,7 @@ def _might(node: _Leaf | _Node | bool, view: _View) -> _Might:
     # Each kind of evidence is counted apart, so each mask includes the one before it.
     partition: Mask | None = None
     for test in node.partition:
-        partition = both(partition, _partition_might(test, view, _sources(node)))
+        partition = both(partition, _by_tuples(test, view, _sources(node), strict=False))
     derived = partition
     for stats_test in node.derived:
         derived = both(derived, _stats_might(stats_test, view))
@@ -498,7 +504,7 @@ def _reasons(node: _Leaf | _Node | bool, view: _View, known: dict[Reason, int]) 
                 continue
             ruled_out = ~mask & (codes < 0)
             if ruled_out.any():
-                ids = (predicate.term.ref().field.field_id for predicate in node.predicates)
+                ids = (predicate.term.field.field_id for predicate in node.predicates)
                 text = " and ".join(filter_text(predicate) for predicate in node.predicates)
                 reason = Reason(field_ids=tuple(ids), by=by, text=text)
                 codes[ruled_out] = _code(reason, known)
@@ -542,7 +548,7 @@ def _must(node: _Leaf | _Node | bool, view: _View) -> Mask | None:
         return np.ones(view.count, dtype=np.bool_)
     mask: Mask | None = None
     for test in node.partition:
-        mask = either(mask, _partition_must(test, view, _sources(node)))
+        mask = either(mask, _by_tuples(test, view, _sources(node), strict=True))
     for stats_test in node.stats:
         condition = stats_test.strict
         if condition is not None:
@@ -558,26 +564,20 @@ def _stats_might(test: _StatsTest, view: _View) -> Mask | None:
     return bounds.might(condition, view.stats(test, condition.type))
 
 
-def _partition_might(test: PartitionTest, view: _View, sources: tuple[int, ...]) -> Mask | None:
-    if test.inclusive is None:
-        return None
-    mask = view.holds(test.partition_field_id, test.inclusive)
+def _by_tuples(
+    test: PartitionTest, view: _View, sources: tuple[int, ...], *, strict: bool
+) -> Mask | None:
+    """Which files must match by their partition tuples, or may; where nothing is known of a tuple,
+    a file may match and need not."""
+    condition = test.strict if strict else test.inclusive
+    mask = None if condition is None else view.holds(test.partition_field_id, condition)
     if mask is None:
         return None
     missing = view.no_tuple(test.partition_field_id, sources)
-    mask = mask if missing is None else mask | missing
-    return mask | ~view.in_spec(test.spec_ids)
-
-
-def _partition_must(test: PartitionTest, view: _View, sources: tuple[int, ...]) -> Mask | None:
-    if test.strict is None:
-        return None
-    mask = view.holds(test.partition_field_id, test.strict)
-    if mask is None:
-        return None
-    missing = view.no_tuple(test.partition_field_id, sources)
-    mask = mask if missing is None else mask & ~missing
-    return mask & view.in_spec(test.spec_ids)
+    in_spec = view.in_spec(test.spec_ids)
+    if strict:
+        return (mask if missing is None else mask & ~missing) & in_spec
+    return (mask if missing is None else mask | missing) | ~in_spec
 
 
 def _or(left: Mask | None, right: Mask | None) -> Mask | None:

@@ -10,13 +10,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from pyiceberg.types import GeometryType
-
 from frazil.errors import FrazilError
-from frazil.filter.bind.box_predicate import BoxPredicate
-from frazil.filter.bind.filter_columns import Column
+from frazil.filter.bind.box_predicate import BoxPredicate, Window
 from frazil.filter.text.sql_values import string_text
 from frazil.format.values.types import is_geo
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.types import GeometryType
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
 
@@ -47,8 +46,8 @@ def box_predicate(
             return None
         column = _shape_column(node.children[0], column_of)
         west, *ys, east = (_number(constant_of(node.children[at])) for at in (1, 2, 4, 3))
-        window = {"west": west, "south": min(ys), "east": east, "north": max(ys)}
-        return None if column is None else BoxPredicate(column, **window)
+        window = Window(west=west, south=min(ys), east=east, north=max(ys))
+        return None if column is None else BoxPredicate(column, window)
     if len(node.children) != 2:
         return None
     for at, (shape, other) in enumerate((node.children, node.children[::-1])):
@@ -60,7 +59,7 @@ def box_predicate(
             return None
         # contains(column, constant), and within(constant, column): the column's covers the constant
         covers = (node.name == _CONTAINS and at == 0) or (node.name == "st_within" and at == 1)
-        return BoxPredicate(column, **ends_of_other, covers=covers)
+        return BoxPredicate(column, Window(**ends_of_other, covers=covers))
     return None
 
 

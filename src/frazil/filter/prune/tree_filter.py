@@ -16,26 +16,23 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.literals import (
+from frazil.errors import FrazilError
+from frazil.filter.bind.bind import conjunction, disjunction, keys_predicate, predicate
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.prune import shape_terms
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import COMPARISONS, AlwaysTrue, BooleanExpression, Column, Op
+from frazil.iceberg.literals import (
     BooleanLiteral,
-    DateLiteral,
     DecimalLiteral,
     Literal,
     LongLiteral,
     StringLiteral,
     UUIDLiteral,
+    literal,
 )
-from pyiceberg.schema import Schema
-from pyiceberg.utils.datetime import date_to_days
-
-from frazil.errors import FrazilError
-from frazil.filter.bind.bind import conjunction, disjunction, keys_predicate, predicate
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.operators import COMPARISONS, Op
-from frazil.filter.prune import shape_terms
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
 from frazil.value_classes import dataclass, field
@@ -407,7 +404,7 @@ class _Translate:
             raise _Unknown
         return columns[0]
 
-    def _literal(self, value: Any, column: Column) -> Literal[Any]:
+    def _literal(self, value: Any, column: Column) -> Literal:
         """A value as a literal; refused where engine and bounds may compare differently."""
         kind = column.field.field_type
         match kind, value:
@@ -432,7 +429,7 @@ class _Translate:
             case ice.DateType(), datetime() if value.tzinfo is None:
                 return StringLiteral(value.isoformat())
             case ice.DateType(), date():
-                return DateLiteral(date_to_days(value))
+                return literal(value)
             case ice.DateType(), str() if _DAY.fullmatch(value):
                 return StringLiteral(value)
             case ((ice.TimestampType() | ice.TimestamptzType()), _):
@@ -440,7 +437,7 @@ class _Translate:
         raise _Unknown
 
 
-def _stamp(value: Any, kind: ice.IcebergType) -> Literal[Any]:
+def _stamp(value: Any, kind: ice.IcebergType) -> Literal:
     zone = "+00:00" if isinstance(kind, ice.TimestamptzType) else ""
     if isinstance(value, str) and _TIME.fullmatch(value):
         value = datetime.fromisoformat(value)
@@ -462,7 +459,7 @@ def _is_single(value: float) -> bool:
         return False
 
 
-def _number(value: Decimal) -> Literal[Any]:
+def _number(value: Decimal) -> Literal:
     if not value.is_finite():
         raise _Unknown
     if value == value.to_integral_value() and abs(value) < 10**30:

@@ -15,17 +15,17 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DecimalExcepti
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
 
 from frazil.filter.bind.comparable import Comparable, vector
 from frazil.filter.bind.expression_column import ExpressionColumn
-from frazil.filter.bind.filter_columns import Column
 from frazil.filter.prune.bounds import Stats
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import arrow_type, plain_value
 from frazil.format.values.variant_bounds import bound_at, path_text
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.types import VariantType
 from frazil.parser import nodes as n
 
 _EXTRACTS: Final = frozenset({"struct_extract", "array_extract", "variant_extract"})
@@ -86,12 +86,14 @@ def variant_term(node: n.Expression, columns: Sequence[Column], path_of: PathOf)
         names.insert(0, part.value)
     if not isinstance(node, n.ColumnRef):
         return None
-    whole = path_of(node)
+    full_path = path_of(node)
     for column in columns:
-        if isinstance(column.field.field_type, VariantType) and whole is not None:
-            own = len(column.path)
-            if [part.lower() for part in whole[:own]] == [part.lower() for part in column.path]:
-                return Term(column, (*whole[own:], *names), cast)
+        if isinstance(column.field.field_type, VariantType) and full_path is not None:
+            depth = len(column.path)
+            if [part.lower() for part in full_path[:depth]] == [
+                part.lower() for part in column.path
+            ]:
+                return Term(column, (*full_path[depth:], *names), cast)
     return None
 
 
@@ -129,9 +131,11 @@ def stats_inside(batch: EntryBatch, field_id: int, inside: Inside, kind: ice.Ice
     ends: list[Comparable | None] = []
     for name in ("lower_bound", "upper_bound"):
         key = stats_key(field_id, name)
-        known = batch.has(key) and batch.num_rows > 0
+        has_stats = batch.has(key) and batch.num_rows > 0
         column = (
-            _bounds(batch.column(key), inside, kind, upper=name == "upper_bound") if known else None
+            _bounds(batch.column(key), inside, kind, upper=name == "upper_bound")
+            if has_stats
+            else None
         )
         ends.append(None if column is None else vector(column, kind))
     return Stats(
@@ -165,8 +169,8 @@ def _as(kind: ice.IcebergType, end: Any, *, upper: bool) -> Any:
     is_number = isinstance(end, int | Decimal | float)
     match kind:
         case ice.LongType() if is_number and math.isfinite(end):
-            whole = math.ceil(end) if upper else math.floor(end)
-            return whole if -_INT64 <= whole < _INT64 else None
+            rounded = math.ceil(end) if upper else math.floor(end)
+            return rounded if -_INT64 <= rounded < _INT64 else None
         case ice.DoubleType() if isinstance(end, float):
             return end
         case ice.DoubleType() if is_number:

@@ -10,13 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from pyiceberg.expressions.literals import (
+from frazil.errors import InvalidInput
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.bind.literals import place
+from frazil.filter.text.tokens import Kind, Token, problem_at, tokens
+from frazil.iceberg import literals
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.literals import (
     BinaryLiteral,
     BooleanLiteral,
-    DateLiteral,
     DecimalLiteral,
     Literal,
     LongLiteral,
@@ -24,13 +29,7 @@ from pyiceberg.expressions.literals import (
     TimeLiteral,
     UUIDLiteral,
 )
-from pyiceberg.types import TimestamptzType, TimeType
-from pyiceberg.utils.datetime import date_to_days
-
-from frazil.errors import InvalidInput
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.literals import place
-from frazil.filter.text.tokens import Kind, Token, problem_at, tokens
+from frazil.iceberg.types import TimestamptzType, TimeType
 from frazil.value_classes import dataclass
 
 RESERVED: Final = frozenset(
@@ -43,7 +42,7 @@ TYPED: Final = frozenset({"date", "timestamp", "timestamptz", "time", "uuid"})
 class Value:
     """A literal and where it stands."""
 
-    literal: Literal[Any]
+    literal: Literal
     position: int
     is_number: bool = False
 
@@ -190,7 +189,7 @@ class Cursor:
         if self.token.kind is not Kind.NUMBER:
             raise self.unexpected("a number")
         digits = self.advance().value
-        literal: Literal[Any]
+        literal: Literal
         if digits.isdecimal() and len(digits) < 100:
             literal = LongLiteral(int(sign + digits))
         else:
@@ -205,10 +204,10 @@ class Cursor:
         word = self.advance().value.lower()
         value = self.string()
         text: str = value.literal.value
-        literal: Literal[Any] = value.literal
+        literal: Literal = value.literal
         try:
             if word == "date":
-                literal = DateLiteral(date_to_days(date.fromisoformat(text)))
+                literal = literals.literal(date.fromisoformat(text))
             elif word == "time":
                 literal = TimeLiteral(place(value.literal, TimeType()).value)
             elif word == "uuid":

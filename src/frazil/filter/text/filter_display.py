@@ -5,11 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyiceberg import expressions as ice
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.literals import Literal
-from pyiceberg.transforms import IdentityTransform, Transform
-from pyiceberg.types import (
+
+from frazil.filter.text import quotes
+from frazil.iceberg import expressions as ice
+from frazil.iceberg.expressions import (
+    PREFIX,
+    SETS,
+    UNARY,
+    BooleanExpression,
+    Op,
+    literals_of,
+    operator_of,
+)
+from frazil.iceberg.literals import Literal
+from frazil.iceberg.transforms import IdentityTransform, Transform
+from frazil.iceberg.types import (
     BooleanType,
     DateType,
     DecimalType,
@@ -24,12 +34,9 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from frazil.filter.bind.operators import PREFIX, SETS, UNARY, Op, literals_of, operator_of
-from frazil.filter.text import quotes
-
 _MAX_VALUES = 5
 _JOINED = (ice.And, ice.Or)
-_IDENTITY: Transform[Any, Any] = IdentityTransform()
+_IDENTITY: Transform = IdentityTransform()
 _UNITS: dict[type[IcebergType], str] = {
     DateType: "D",
     TimestampType: "us",
@@ -86,7 +93,7 @@ def _column(predicate: Any) -> tuple[str, IcebergType | None]:
     return str(name), None if field is None else field.field_type
 
 
-def _value(literal: Literal[Any], kind: IcebergType | None) -> str:
+def _value(literal: Literal, kind: IcebergType | None) -> str:
     value = literal.value
     if isinstance(value, bool):
         return str(value).lower()
@@ -97,7 +104,7 @@ def _value(literal: Literal[Any], kind: IcebergType | None) -> str:
     return quotes.literal(str(value) if kind is None else human(value, kind))
 
 
-def human(value: Any, kind: IcebergType, transform: Transform[Any, Any] = _IDENTITY) -> str:
+def human(value: Any, kind: IcebergType, transform: Transform = _IDENTITY) -> str:
     """A value, or that of a partition, as people write it. Python's calendar ends with the year
     9999, which days and microseconds do not."""
     try:

@@ -23,18 +23,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.literals import BooleanLiteral, StringLiteral
-from pyiceberg.schema import Schema
-
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import bind, conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.bind.literals import place
-from frazil.filter.bind.operators import Op
 from frazil.filter.text.cursor import RESERVED, TYPED, Cursor, Named, Value
 from frazil.filter.text.tokens import Kind
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Op
+from frazil.iceberg.literals import BooleanLiteral, StringLiteral
+from frazil.iceberg.pyiceberg_values import AnyExpression, from_pyiceberg
+from frazil.iceberg.schema import Schema
 
 _COMPARISONS: Final = {
     "=": Op.EQ,
@@ -260,7 +259,7 @@ class _Parser(Cursor):
 
 
 def parse(
-    where: str | BooleanExpression | None, schema: Schema, *, case_sensitive: bool = True
+    where: str | AnyExpression | None, schema: Schema, *, case_sensitive: bool = True
 ) -> BooleanExpression:
     """A filter bound to the schema, with literals of the columns' types and no NOT.
 
@@ -269,6 +268,7 @@ def parse(
     """
     if where is None:
         return AlwaysTrue()
+    where = from_pyiceberg(where)
     columns = ColumnIndex.of(schema)
     if isinstance(where, BooleanExpression):
         return bind(where, columns, case_sensitive=case_sensitive)

@@ -10,39 +10,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+from frazil.errors import InvalidInput
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.iceberg.expressions import Column
+from frazil.iceberg.partitioning import (
+    FIRST_FIELD_ID,
+    MAX_SOURCES,
+    PartitionField,
+    PartitionSpec,
+    partition_field,
+)
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
     IdentityTransform,
+    JointBucketTransform,
     MonthTransform,
     Transform,
     TruncateTransform,
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.types import PrimitiveType
-
-from frazil.errors import InvalidInput
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.format.partition_fields import (
-    MAX_SOURCES,
-    JointBucketTransform,
-    partition_field,
-    source_ids,
-)
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.types import PrimitiveType, VariantType
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
+    from frazil.iceberg.sorting import SortOrder
 
 # Spaces are not given back, so that a long row of them is read once.
 _CALL: Final = re.compile(r"(?P<name>\w++)\s*+(?:\[(?P<width>[^\]]*+)\]\s*+)?\((?P<args>.*)\)")
-_PLAIN: Final[dict[str, Transform[Any, Any]]] = {
+_PLAIN: Final[dict[str, Transform]] = {
     "identity": IdentityTransform(),
     "void": VoidTransform(),
     "year": YearTransform(),
@@ -61,7 +61,7 @@ def parse_partition_by(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     columns = ColumnIndex.of(schema)
     fields: list[PartitionField] = []
     for position, text in enumerate(terms):
-        part = parse_part(text, columns, field_id=PARTITION_FIELD_ID_START + position)
+        part = parse_part(text, columns, field_id=FIRST_FIELD_ID + position)
         _refuse_clash(text, part, fields, columns)
         fields.append(part)
     return PartitionSpec(*fields, spec_id=0)
@@ -80,7 +80,7 @@ def parse_part(
     )
 
 
-def parse_term(text: str, columns: ColumnIndex) -> tuple[Column, Transform[Any, Any]]:
+def parse_term(text: str, columns: ColumnIndex) -> tuple[Column, Transform]:
     """The column and transform of one term of a sort order."""
     sources, transform = _parse(text, columns, "sort_by")
     if len(sources) > 1:
@@ -88,9 +88,7 @@ def parse_term(text: str, columns: ColumnIndex) -> tuple[Column, Transform[Any, 
     return sources[0], transform
 
 
-def _parse(
-    text: str, columns: ColumnIndex, what: str
-) -> tuple[tuple[Column, ...], Transform[Any, Any]]:
+def _parse(text: str, columns: ColumnIndex, what: str) -> tuple[tuple[Column, ...], Transform]:
     """The columns and transform of one term; refuses unknown ones and types that do not fit.
 
     `what` names the list that the term belongs to in complaints.
@@ -102,16 +100,16 @@ def _parse(
     if not isinstance(text, str) or not text.strip():
         raise bad("it is empty")
     match = _CALL.fullmatch(text.strip())
-    transform: Transform[Any, Any] = IdentityTransform()
-    named = [text.strip()]
+    transform: Transform = IdentityTransform()
+    argument_texts = [text.strip()]
     if match is not None:
         arguments = [part.strip() for part in match["args"].split(",")]
         width = None if match["width"] is None else match["width"].strip()
-        transform, named = _transform(bad, match["name"].lower(), width, arguments)
+        transform, argument_texts = _transform(bad, match["name"].lower(), width, arguments)
     elif any(character in text for character in "()[],"):
         raise bad("it is neither a column nor transform(column)")
     try:
-        sources = tuple(columns.named(_unquoted(name)) for name in named)
+        sources = tuple(columns.named(_unquoted(name)) for name in argument_texts)
     except InvalidInput as problem:
         raise bad(str(problem)) from None
     for at, column in enumerate(sources):
@@ -127,7 +125,7 @@ def _parse(
     return sources, transform
 
 
-def field_name(sources: Sequence[Column], transform: Transform[Any, Any]) -> str:
+def field_name(sources: Sequence[Column], transform: Transform) -> str:
     """The name of the partition field, as Iceberg names it: `ts_day`, `id_bucket_16`."""
     name = "_".join(column.name for column in sources)
     if isinstance(transform, IdentityTransform):
@@ -147,21 +145,21 @@ def _refuse_clash(
             raise _bad(text, f"it repeats '{other.name}'")
         if other.name == part.name:
             raise _bad(text, f"two partition fields would be called '{part.name}'")
-    taken = columns.by_name.get(part.name)
-    if taken is not None and not isinstance(part.transform, IdentityTransform):
+    column = columns.by_name.get(part.name)
+    if column is not None and not isinstance(part.transform, IdentityTransform):
         raise _bad(text, f"its field would be called '{part.name}', which is a column")
 
 
 def repeats(part: PartitionField, other: PartitionField) -> bool:
     """Whether two partition fields divide rows alike, or one more finely than the other."""
-    return source_ids(part) == source_ids(other) and (
+    return part.source_ids == other.source_ids and (
         part.transform.dedup_name == other.transform.dedup_name
     )
 
 
 def _transform(
     bad: Callable[[str], InvalidInput], name: str, width: str | None, arguments: list[str]
-) -> tuple[Transform[Any, Any], list[str]]:
+) -> tuple[Transform, list[str]]:
     """The transform, and the columns among its arguments."""
     if name in _SIZED:
         if width is None and len(arguments) > 1:
@@ -180,8 +178,8 @@ def _transform(
         return sized(int(width)), arguments
     transform = _PLAIN.get(name.removesuffix("s")) if name != "s" else None
     if transform is None or (name.endswith("s") and name.removesuffix("s") in ("identity", "void")):
-        known = ", ".join((*_PLAIN, *(f"{sized}[N]" for sized in _SIZED)))
-        raise bad(f"'{name}' is not a transform. Known transforms: {known}")
+        transforms = ", ".join((*_PLAIN, *(f"{sized}[N]" for sized in _SIZED)))
+        raise bad(f"'{name}' is not a transform. Known transforms: {transforms}")
     if width is not None:
         raise bad(f"{name} takes no width")
     if len(arguments) != 1:
@@ -193,7 +191,7 @@ def _unquoted(name: str) -> str:
     return re.sub(r'"([^"]*)"|`([^`]*)`', lambda match: match[1] or match[2] or "", name)
 
 
-def _takes(transform: Transform[Any, Any]) -> str:
+def _takes(transform: Transform) -> str:
     if isinstance(transform, HourTransform):
         return "timestamps"
     if isinstance(transform, YearTransform | MonthTransform | DayTransform):
@@ -211,15 +209,13 @@ def _bad(text: str, problem: str, what: str = "partition_by") -> InvalidInput:
 
 def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
     """The sort order that the terms describe; no terms make the table unsorted."""
-    from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
-
-    from frazil.format.metadata.defaults import UNSORTED
+    from frazil.iceberg.sorting import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
 
     if isinstance(terms, str):
         terms = [terms]
     columns = ColumnIndex.of(schema)
     fields: list[SortField] = []
-    seen: set[tuple[int, str]] = set()
+    keys: set[tuple[int, str]] = set()
     for text in terms:
         if not isinstance(text, str):
             raise InvalidInput(f"sort_by {text!r}: a term is text, such as 'price desc'")
@@ -227,9 +223,9 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
         term, direction = _without_direction(term)
         column, transform = parse_term(term, columns)
         key = (column.field.field_id, str(transform))
-        if key in seen:
+        if key in keys:
             raise InvalidInput(f"sort_by '{text}': '{column.name}' is sorted by twice")
-        seen.add(key)
+        keys.add(key)
         descending = direction == "desc"
         nulls = nulls or ("last" if descending else "first")
         fields.append(

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, StructType
-
 from frazil.errors import InvalidInput
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import value_text
 from frazil.filter.text.tokens import problem_at
 from frazil.format.checks import check_text
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, StructType
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -142,13 +141,13 @@ def qualified(text: str, tree: n.Expression, rows: str, columns: Iterable[str]) 
     beside other rows with columns of the same names."""
     from frazil.parser import nodes as n
 
-    own, bound = {name.lower() for name in columns}, set(lambda_names(tree))
+    column_names, bound = {name.lower() for name in columns}, set(lambda_names(tree))
     offsets = sorted(
         node.start
         for node in tree.walk()
         if isinstance(node, n.ColumnRef)
         and node.start is not None
-        and node.names[0].lower() in own - bound
+        and node.names[0].lower() in column_names - bound
         and not (node.names[0].lower() == rows.lower() and node.names[1:2])
     )
     pieces, end = [], 0
@@ -234,7 +233,7 @@ class _Names:
     def _named(self, name: str, columns: Columns) -> str | None:
         if name in columns or self._case_sensitive:
             return name if name in columns else None
-        return next((known for known in columns if known.lower() == name.lower()), None)
+        return next((column for column in columns if column.lower() == name.lower()), None)
 
     def _has(self, kind: IcebergType | None, path: Sequence[str]) -> bool:
         """Whether a type has such a part; what is inside lists and maps the engine has to know."""
@@ -249,14 +248,14 @@ class _Names:
 
         name = ".".join(node.names)
         several = len(self._scopes) > 1
-        known = [
+        column_names = [
             f"{alias}.{path}" if several else path
             for alias, columns in self._scopes.items()
             for path in _paths(columns)
         ]
-        close = get_close_matches(name, known, n=1)
+        close = get_close_matches(name, column_names, n=1)
         hint = f" Did you mean '{close[0]}'?" if close else ""
-        names = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
+        names = ", ".join(column_names[:30]) + (", …" if len(column_names) > 30 else "")
         problem = self._problem(node, f"unknown column '{name}'.{hint} Known columns: {names}")
         problem.is_certain = True
         return problem

@@ -13,11 +13,10 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from pyiceberg import types as ice
-
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.quotes import literal, quoted
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.types import VariantType
 
 _TYPES: Final[dict[type[ice.IcebergType], str]] = {
     ice.BooleanType: "BOOLEAN",

@@ -11,11 +11,10 @@ import re
 from itertools import count
 from typing import Final
 
-from pyiceberg import types as ice
-
 from frazil.errors import InvalidInput
 from frazil.format.checks import repeated
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.types import VariantType
 
 _PLAIN: Final[dict[str, ice.PrimitiveType]] = {
     "boolean": ice.BooleanType(),
@@ -127,7 +126,9 @@ class _Parser:
             self._expect("<")
             element = self._type()
             self._expect(">")
-            return ice.ListType(element_id=next(self._ids), element=element, element_required=False)
+            return ice.ListType(
+                element_id=next(self._ids), element_type=element, element_required=False
+            )
         if name == "map":
             self._expect("<")
             key = self._type()
@@ -186,10 +187,10 @@ class _Parser:
             return ice.FixedType(sizes[0])
         type_ = _PLAIN.get(name)
         if type_ is None:
-            known = ", ".join(
+            types = ", ".join(
                 (*_PLAIN, "decimal(p,s)", "fixed(n)", "list<…>", "map<…>", "struct<…>")
             )
-            raise self._problem(f"'{name}' is not a type. Known types: {known}")
+            raise self._problem(f"'{name}' is not a type. Known types: {types}")
         if name in _SIZED_TEXT:
             self._sizes()
         return type_

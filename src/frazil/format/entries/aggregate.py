@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import GeographyType
 
 from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
@@ -34,7 +32,8 @@ from frazil.format.values.types import (
     promote,
     scalar_value,
 )
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import GeographyType, VariantType
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -77,8 +76,8 @@ def conform(
     fields = (*tracked_fields(schema), *derived, *ROW_LINEAGE)
     types = stats_types(fields)
     by_id = {field.id: field for field in fields}
-    gone = [key for key in batch.keys if key.startswith(STATS_PREFIX) and key not in types]
-    batch = batch.without(*gone)
+    unknown_keys = [key for key in batch.keys if key.startswith(STATS_PREFIX) and key not in types]
+    batch = batch.without(*unknown_keys)
     for key in batch.keys:
         if key in types and batch.column(key).type != types[key]:
             field_id, name = split_stats_key(key)

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.types import TimestampNanoType, TimestampType
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.format.entries import fields
 from frazil.format.values.types import promote
+from frazil.iceberg.types import TimestampNanoType, TimestampType
 
 Column: TypeAlias = Any
 """An Arrow array, or a chunked one where entries of several manifests are listed."""

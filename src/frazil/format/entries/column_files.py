@@ -79,7 +79,7 @@ def checked(column: Column, batch: EntryBatch, *, path: str) -> pa.Array:
         files = [_one(member, where) for member in members]
         _check_disjoint(files, where)
         rows.append([_row(file) for file in files])
-    return pa.array(rows, fields.COLUMN_FILES_TYPE)
+    return arrow_values.array(rows, fields.COLUMN_FILES_TYPE)
 
 
 def _one(member: dict[int, Any], where: str) -> ColumnFile:
@@ -112,17 +112,17 @@ def _one(member: dict[int, Any], where: str) -> ColumnFile:
 
 
 def _check_disjoint(files: Sequence[ColumnFile], where: str) -> None:
-    seen: dict[int, str] = {}
+    owners: dict[int, str] = {}
     for file in files:
         for id in file.field_ids:
-            if id in seen:
+            if id in owners:
                 raise FormatError(
-                    f"field {id} is in {seen[id]} and in {file.location}; a field may be in one "
+                    f"field {id} is in {owners[id]} and in {file.location}; a field may be in one "
                     "column file only",
                     path=where,
                     field=COLUMN_FILES,
                 )
-            seen[id] = file.location
+            owners[id] = file.location
 
 
 def column_files_of(entries: EntryBatch) -> list[tuple[ColumnFile, ...]]:
@@ -140,7 +140,7 @@ def with_column_files(entries: EntryBatch, files: Sequence[Sequence[ColumnFile]]
     if not any(files):
         return entries.without(COLUMN_FILES)
     rows = [[_row(file) for file in of_entry] or None for of_entry in files]
-    return entries.with_column(COLUMN_FILES, pa.array(rows, fields.COLUMN_FILES_TYPE))
+    return entries.with_column(COLUMN_FILES, arrow_values.array(rows, fields.COLUMN_FILES_TYPE))
 
 
 def have_column_files(entries: EntryBatch) -> Any:
@@ -173,8 +173,8 @@ def all_locations(entries: EntryBatch) -> pa.Array:
 def named_files(entries: EntryBatch) -> list[str]:
     """The places of everything that entries name: their files, vectors and column files."""
     vectors = entries.pylist(VECTOR_KEYS[0]) if entries.has(VECTOR_KEYS[0]) else []
-    named = (*entries.pylist("location"), *vectors, *all_locations(entries).to_pylist())
-    return [name for name in named if name is not None]
+    locations = (*entries.pylist("location"), *vectors, *all_locations(entries).to_pylist())
+    return [name for name in locations if name is not None]
 
 
 def _row(file: ColumnFile) -> dict[str, Any]:

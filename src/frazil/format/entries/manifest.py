@@ -114,17 +114,35 @@ def encode(
     batch = revisions.on_disk(batch, revision)
     table, nesting = nest(batch, names, revision)
     shape = f"{batch.num_rows} {nesting.checksum}"
-    stated = {
+    file_metadata = {
         "format-version": str(FORMAT_VERSION),
         "content": content,
         **(metadata or {}),
         COLUMNS: f"{shape} {_SEALED}",
     }
     if batch.num_rows * len(batch.keys) <= _SEALED_VALUES:
-        data = sealed(_parquet(table, nesting, codec, stated, page_checksums=False))
+        data = sealed(_small(table, nesting, codec, file_metadata))
         if data.size <= SEALED_BYTES:
             return data
-    return sealed_for_ranges(_parquet(table, nesting, codec, stated, page_checksums=True))
+    return sealed_for_ranges(_parquet(table, nesting, codec, file_metadata, page_checksums=True))
+
+
+def _small(
+    table: pa.Table, nesting: Nesting, codec: str | None, metadata: Mapping[str, str]
+) -> pa.Buffer:
+    """A file without checksums, in as few bytes as pyarrow's pages allow."""
+    data = _parquet(table, nesting, codec, metadata, page_checksums=False)
+    if not 0 < table.num_rows <= _DICTIONARY_ROWS:
+        return data
+    from frazil.format.entries.lean_file import footer_of, lean  # readers do without
+
+    file = data.to_pybytes()
+    if codec not in nesting.footers:
+        nesting.footers[codec] = footer_of(file)
+    footer = nesting.footers[codec]
+    if footer is None:
+        return data
+    return pa.py_buffer(lean(file, footer, rows=table.num_rows, metadata=metadata))
 
 
 def _parquet(
@@ -174,26 +192,28 @@ def decode(
             page_checksum_verification=verified is not Verified.WHOLE,
         )
         metadata = _metadata(file.metadata, path)
-        known = columns_of(file.schema_arrow)
-        if known.problem is not None:
-            raise FormatError(known.problem[1], path=path, field=known.problem[0])
+        file_columns = columns_of(file.schema_arrow)
+        if file_columns.problem is not None:
+            raise FormatError(file_columns.problem[1], path=path, field=file_columns.problem[0])
         is_sealed = verified is not Verified.NOTHING
-        _check_columns(file, known, metadata, path, is_sealed=is_sealed)
+        _check_columns(file, file_columns, metadata, path, is_sealed=is_sealed)
         stored = opened.size()
-        _refuse_column_files(file, known, stored=stored, limits=limits, path=path)
-        columns = dict(known.columns)
+        _refuse_column_files(file, file_columns, stored=stored, limits=limits, path=path)
+        columns = dict(file_columns.columns)
         if keys is not None:
-            disk_keys = revisions.keys_on_disk(keys, known.revision)
+            disk_keys = revisions.keys_on_disk(keys, file_columns.revision)
             if COLUMN_FILES in columns:
                 # Always read: whoever takes an entry for its file alone would read wrong rows.
                 disk_keys |= {COLUMN_FILES, "location"}
             columns = {key: column for key, column in columns.items() if key in disk_keys}
         file_format = None
         if is_sealed and _FILE_FORMAT in columns:
-            file_format = _only_format(file.metadata, known.indices[columns[_FILE_FORMAT]][0])
+            file_format = _only_format(
+                file.metadata, file_columns.indices[columns[_FILE_FORMAT]][0]
+            )
         if file_format is not None:
             del columns[_FILE_FORMAT]
-        indices = [index for column in columns.values() for index in known.indices[column]]
+        indices = [index for column in columns.values() for index in file_columns.indices[column]]
         table = read_columns(file, indices, stored=stored, limits=limits, path=path)
         flat = _flatten(table, {column: key for key, column in columns.items()})
         if file_format is not None:
@@ -208,8 +228,8 @@ def decode(
     for key in _MOSTLY_EQUAL:
         if key in flat:
             flat[key] = arrow_values.shared(flat[key])
-    checked = _checked(flat, keys, path, known.revision)
-    batch = revisions.in_memory(checked, known.revision, keys)
+    checked = _checked(flat, keys, path, file_columns.revision)
+    batch = revisions.in_memory(checked, file_columns.revision, keys)
     if column_files is not None and column_files.null_count < len(column_files):
         stored_elsewhere = checked_column_files(column_files, batch, path=path)
         batch = batch.with_column(COLUMN_FILES, stored_elsewhere)
@@ -223,7 +243,7 @@ def decode(
         batch=batch,
         content=content,  # type: ignore[arg-type]
         metadata=metadata,
-        revision=known.revision,
+        revision=file_columns.revision,
     )
 
 
@@ -262,15 +282,15 @@ def _check_columns(
 ) -> None:
     """Refuse a file that is not what its footer says of it. Files of Frazil 0.1 need this: their
     large manifests are not sealed, and a damaged id would make a column disappear."""
-    stated = metadata.get(COLUMNS)
-    if stated is None:
+    recorded = metadata.get(COLUMNS)
+    if recorded is None:
         return
-    seen = f"{file.metadata.num_rows} {known.checksum}"
+    actual = f"{file.metadata.num_rows} {known.checksum}"
     if is_sealed:
-        seen = f"{seen} {_SEALED}"
-    if seen != stated:
+        actual = f"{actual} {_SEALED}"
+    if actual != recorded:
         raise FormatError(
-            f"rows and columns are {seen}; written were {stated}. The file is damaged.",
+            f"rows and columns are {actual}; written were {recorded}. The file is damaged.",
             path=path,
             field=COLUMNS,
         )
@@ -359,10 +379,10 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
         raise FormatError(
             f"not a readable Parquet manifest: {first_line(error)}", path=path
         ) from error
-    known = columns_of(file.schema_arrow)
+    columns = columns_of(file.schema_arrow)
     return {
         "metadata": _metadata(file.metadata, path),
         "entries": file.metadata.num_rows,
-        "columns": dict(known.columns),
-        "revision": known.revision.name,
+        "columns": dict(columns.columns),
+        "revision": columns.revision.name,
     }

@@ -12,18 +12,17 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, IcebergType, StringType
-
 from frazil.errors import InvalidInput
 from frazil.format.entries.stats import TrackedField, tracked_fields
 from frazil.format.values.truncate import truncate_lower, truncate_upper
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import BinaryType, IcebergType, StringType
 from frazil.properties.property import Property
 from frazil.properties.registry import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
+    from frazil.iceberg.sorting import SortOrder
 
 
 class Kept(Enum):
@@ -117,9 +116,9 @@ class MetricsConfig:
 def check_properties(properties: Mapping[str, str], schema: Schema) -> None:
     """Refuse metrics properties that cannot be read or that name a column the table has not."""
     MetricsConfig.from_properties(properties, schema)
-    known = set(schema.column_names)
+    names = set(schema.column_names)
     for name in _overrides(properties):
-        if name not in known:
+        if name not in names:
             raise InvalidInput(f"{METRICS_COLUMN.key}{name}: the table has no column {name!r}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,9 @@ from frazil.format.entries import fields, stats, tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import Revision
 from frazil.value_classes import dataclass, field
+
+if TYPE_CHECKING:
+    from frazil.format.entries.lean_file import LeanFooter
 
 FIELD_ID = b"PARQUET:field_id"
 _MAX_NESTINGS = 64
@@ -91,6 +95,8 @@ class Nesting:
     checksum: str
     variants: frozenset[int]
     """Ids of bounds that are variants."""
+    footers: dict[str | None, LeanFooter | None] = field(default_factory=dict, repr=False)
+    """By codec, what the footers of small manifests of these columns have in common."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +116,13 @@ class ColumnNames:
         """How these columns nest in a manifest of this revision."""
         keys = tuple(columns)
         types = tuple(array.type for array in columns.values())
-        known = self._nestings.get((revision.name, *keys))
-        if known is None or known.types != types:
+        cached = self._nestings.get((revision.name, *keys))
+        if cached is None or cached.types != types:
             if len(self._nestings) >= _MAX_NESTINGS:
                 self._nestings.clear()
-            known = _nesting(dict(zip(keys, types, strict=True)), self, revision)
-            self._nestings[revision.name, *keys] = known
-        return known
+            cached = _nesting(dict(zip(keys, types, strict=True)), self, revision)
+            self._nestings[revision.name, *keys] = cached
+        return cached
 
 
 def nest(batch: EntryBatch, names: ColumnNames, revision: Revision) -> tuple[pa.Table, Nesting]:
@@ -278,8 +284,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def checksum(types: Mapping[str, pa.DataType], revision: Revision) -> str:
     """What tells one set of columns from another."""
-    named = {revision.renamed.get(key, key): kind for key, kind in types.items()}
-    text = ",".join(f"{name} {_plain(named[name])}" for name in sorted(named))
+    types_by_name = {revision.renamed.get(key, key): kind for key, kind in types.items()}
+    text = ",".join(f"{name} {_plain(types_by_name[name])}" for name in sorted(types_by_name))
     return f"{zlib.crc32(text.encode()):08x}"
 
 

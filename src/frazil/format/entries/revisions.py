@@ -60,11 +60,11 @@ def _with_modified_counts(batch: EntryBatch, keys: Collection[str] = _MODIFIED) 
         return batch
     marker = batch.column(_MARKER)
     for key in keys:
-        known = batch.column(key)
-        if known.null_count > marker.null_count:
+        counts = batch.column(key)
+        if counts.null_count > marker.null_count:
             counted = pc.is_valid(marker)
-            nothing = pc.if_else(counted, pa.scalar(0, known.type), pa.scalar(None, known.type))
-            batch = batch.with_column(key, pc.coalesce(known, nothing))
+            nothing = pc.if_else(counted, pa.scalar(0, counts.type), pa.scalar(None, counts.type))
+            batch = batch.with_column(key, pc.coalesce(counts, nothing))
     return batch
 
 

@@ -131,25 +131,25 @@ def verify(file: pa.NativeFile, *, path: str, all_pages: bool = False) -> Verifi
     is_whole = len(tail) == file.size()
     if is_whole and _has_good_seal(tail, path):
         return Verified.WHOLE
-    stated = _pages_checksum(tail, path)
-    if stated is None:
+    checksum = _pages_checksum(tail, path)
+    if checksum is None:
         return Verified.NOTHING
     if not (is_whole and all_pages):
         return Verified.FOOTER
-    _compare(zlib.crc32(tail[: _ranges_seal_start(tail)]), stated, "pages", path)
+    _compare(zlib.crc32(tail[: _ranges_seal_start(tail)]), checksum, "pages", path)
     return Verified.WHOLE
 
 
 def verify_whole(file: pa.NativeFile, *, path: str) -> None:
     """Compare all of a file with its seal, if it has one for reading in ranges."""
     tail = _tail(file)
-    stated = _pages_checksum(tail, path)
-    if stated is None:
+    checksum = _pages_checksum(tail, path)
+    if checksum is None:
         return
     crc, end = 0, file.size() - len(tail) + _ranges_seal_start(tail)
     for start in range(0, end, _PIECE_BYTES):
         crc = zlib.crc32(file.read_at(min(_PIECE_BYTES, end - start), start), crc)
-    _compare(crc, stated, "pages", path)
+    _compare(crc, checksum, "pages", path)
 
 
 def _has_good_seal(data: memoryview, path: str) -> bool:
@@ -158,8 +158,8 @@ def _has_good_seal(data: memoryview, path: str) -> bool:
     start = footer - _SEAL_BYTES
     if start < 0 or data[start : start + len(_SEAL)] != _SEAL:
         return False
-    stated = int.from_bytes(data[start + len(_SEAL) : footer], "little")
-    _compare(zlib.crc32(data[footer:], zlib.crc32(data[:start])), stated, "file", path)
+    checksum = int.from_bytes(data[start + len(_SEAL) : footer], "little")
+    _compare(zlib.crc32(data[footer:], zlib.crc32(data[:start])), checksum, "file", path)
     return True
 
 
@@ -169,8 +169,8 @@ def _pages_checksum(tail: memoryview, path: str) -> int | None:
     if start < 0 or tail[start : start + 4] != _RANGES_SEAL:
         return None
     footer = start + _RANGES_SEAL_BYTES
-    stated = int.from_bytes(tail[start + 8 : footer], "little")
-    _compare(zlib.crc32(tail[footer:]), stated, "footer", path)
+    checksum = int.from_bytes(tail[start + 8 : footer], "little")
+    _compare(zlib.crc32(tail[footer:]), checksum, "footer", path)
     return int.from_bytes(tail[start + 4 : start + 8], "little")
 
 

@@ -42,8 +42,8 @@ _seen: deque[tuple[pa.Schema, ManifestColumns]] = deque(maxlen=_MAX_SCHEMAS)
 def columns_of(schema: pa.Schema) -> ManifestColumns:
     """The columns of a schema, worked out once: manifests of a table have the same few."""
     schema = schema.remove_metadata()  # that of the file; fields keep their ids
-    for known, columns in tuple(_seen):
-        if known.equals(schema, check_metadata=True):
+    for schema_seen, columns in tuple(_seen):
+        if schema_seen.equals(schema, check_metadata=True):
             return columns
     revision = fields.revision_of({_field_id(column) for column in schema})
     leaf_columns, problem = _leaf_columns(schema, revision)
@@ -89,9 +89,9 @@ def _indices(schema: pa.Schema) -> dict[str, range]:
 def _leaf_columns(schema: pa.Schema, revision: Revision) -> tuple[_Found, tuple[str, str] | None]:
     """Key to Parquet column path and type, by field id; and a field that is not what it should."""
     columns: _Found = {}
-    known = {declared.id: declared for declared in revision.entry}
+    declared_by_id = {declared.id: declared for declared in revision.entry}
     for column in schema:
-        declared = known.get(_field_id(column))
+        declared = declared_by_id.get(_field_id(column))
         if declared is None:
             continue
         if declared.type is not None:

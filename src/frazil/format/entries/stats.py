@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 from frazil.value_classes import dataclass
 
 ROW_ID: Final = 2_147_483_540
@@ -119,15 +119,14 @@ ROW_LINEAGE: Final = (
 class StatsColumn:
     """One statistic of one column: its flat key, offset from the base id, and Arrow type.
 
-    On disk it is called `name`; a geo bound lies one struct deeper, in the one at `parent_offset`
-    (1 `lower_bound`, 2 `upper_bound`), as x, y, z or m.
+    On disk it is called `name`; a geo bound lies one struct deeper, in the one of the lower or the
+    upper bounds, as x, y, z or m.
     """
 
     key: str
     offset: int
     name: str
     type: pa.DataType
-    parent_offset: int | None = None
     required: bool = False
 
 
@@ -174,8 +173,7 @@ def stats_columns(field: TrackedField) -> tuple[StatsColumn, ...]:
     kind = field.type
     columns: list[StatsColumn] = []
     if is_geo(kind):
-        columns += [_geo_column(field.id, name, parent=1) for name in GEO_LOWER]
-        columns += [_geo_column(field.id, name, parent=2) for name in GEO_UPPER]
+        columns += [_geo_column(field.id, name) for name in (*GEO_LOWER, *GEO_UPPER)]
     elif has_bounds(kind):
         bound = arrow_type(kind)
         columns.append(_column(field.id, "lower_bound", bound))
@@ -200,13 +198,12 @@ def _column(field_id: int, name: str, kind: pa.DataType) -> StatsColumn:
     return StatsColumn(key=stats_key(field_id, name), offset=OFFSETS[name], name=name, type=kind)
 
 
-def _geo_column(field_id: int, name: str, *, parent: int) -> StatsColumn:
+def _geo_column(field_id: int, name: str) -> StatsColumn:
     axis = name.removeprefix("lower_").removeprefix("upper_")
     return StatsColumn(
         key=stats_key(field_id, name),
         offset=OFFSETS[name],
         name=axis,
         type=pa.float64(),
-        parent_offset=parent,
         required=axis in ("x", "y"),
     )

@@ -163,12 +163,14 @@ def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch
     """Live data entries without a first row id count on from `first_row_id`, in entry order."""
     if first_row_id is None:
         return batch
-    known = batch.column("tracking.first_row_id") if batch.has("tracking.first_row_id") else None
-    if known is not None and not known.null_count:
+    first_row_ids = (
+        batch.column("tracking.first_row_id") if batch.has("tracking.first_row_id") else None
+    )
+    if first_row_ids is not None and not first_row_ids.null_count:
         return batch
     unnumbered = (batch.numpy("content_type") == _DATA) & live_mask(batch)
-    if known is not None:
-        unnumbered &= arrow_values.to_numpy(pc.is_null(known))
+    if first_row_ids is not None:
+        unnumbered &= arrow_values.to_numpy(pc.is_null(first_row_ids))
     if not unnumbered.any():
         return batch
     rows = batch.numpy("record_count", missing=0)
@@ -178,8 +180,8 @@ def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch
     starts += first_row_id - rows
     mask = None if unnumbered.all() else ~unnumbered
     assigned = arrow_values.array(starts, pa.int64(), mask=mask)
-    if known is not None:
-        assigned = pc.coalesce(known, assigned)
+    if first_row_ids is not None:
+        assigned = pc.coalesce(first_row_ids, assigned)
     return batch.with_column("tracking.first_row_id", assigned)
 
 
@@ -205,12 +207,12 @@ def check(batch: EntryBatch, *, root: bool, path: str | None = None) -> None:
             field="tracking.status",
         )
     content = batch.numpy("content_type")
-    known = {int(kind) for kind in ContentType} - {ContentType.POSITION_DELETES}
+    content_types = {int(kind) for kind in ContentType} - {ContentType.POSITION_DELETES}
     alike = content.min() == content.max()
     for kind in content[:1] if alike else sorted(set(content.tolist())):
-        if int(kind) not in known:
+        if int(kind) not in content_types:
             raise FormatError(
-                f"content type is {int(kind)}; expected one of {sorted(known)}. "
+                f"content type is {int(kind)}; expected one of {sorted(content_types)}. "
                 "The file may come from a newer writer.",
                 path=path,
                 field="content_type",

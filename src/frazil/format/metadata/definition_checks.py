@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyiceberg.exceptions import ValidationError
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import (
+from frazil.errors import InvalidInput, NotFound, Unsupported
+from frazil.format.checks import (
+    check_fits,
+    check_partition_names,
+    check_path_properties,
+    check_properties,
+    check_schema,
+    check_spec,
+)
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import (
     DateType,
     DecimalType,
     DoubleType,
@@ -27,18 +36,6 @@ from pyiceberg.types import (
     TimestampType,
     UnknownType,
 )
-
-from frazil.errors import InvalidInput, NotFound, Unsupported
-from frazil.format.checks import (
-    check_fits,
-    check_partition_names,
-    check_path_properties,
-    check_properties,
-    check_schema,
-    check_spec,
-)
-from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import check_compatible, source_ids
 from frazil.properties.registry import check_values
 
 MAX_COLUMN_ID = 2_147_483_447
@@ -67,7 +64,7 @@ def check_definition(
     With `keeps_rows=False` no row of the old columns is left on `main`, so that a column's id may
     stand for another type.
     """
-    if before is None or _shape(before) != _shape(after):
+    if before is None or before.shape != after.shape:
         _check_shape(before, after)
         if after.refs and not after.schema().fields:
             raise InvalidInput("the schema has no columns, and the table has snapshots")
@@ -80,8 +77,10 @@ def check_changed_properties(before: TableMetadata | None, after: TableMetadata)
     """Refuse values that were set now; those that were stored before are left as they are."""
     if before is not None and before.properties is after.properties:
         return
-    known = {} if before is None else before.properties
-    changed = {key: value for key, value in after.properties.items() if known.get(key) != value}
+    properties = {} if before is None else before.properties
+    changed = {
+        key: value for key, value in after.properties.items() if properties.get(key) != value
+    }
     check_properties(changed)
     check_path_properties(after.location, changed)
     check_values(changed)
@@ -93,23 +92,14 @@ def check_shape(metadata: TableMetadata) -> None:
     _check_shape(None, metadata)
 
 
-def _shape(metadata: TableMetadata) -> tuple[object, ...]:
-    return (
-        metadata.schemas,
-        metadata.current_schema_id,
-        metadata.partition_specs,
-        metadata.default_spec_id,
-        metadata.sort_orders,
-        metadata.default_sort_order_id,
-    )
-
-
 def _check_shape(before: TableMetadata | None, after: TableMetadata) -> None:
-    known = {} if before is None else {schema.schema_id: schema for schema in before.schemas}
+    schemas_before = (
+        {} if before is None else {schema.schema_id: schema for schema in before.schemas}
+    )
     for schema in after.schemas:
-        if schema.schema_id not in known:
+        if schema.schema_id not in schemas_before:
             _check_columns(schema)
-        elif not _is_same(known[schema.schema_id], schema):
+        elif not _is_same(schemas_before[schema.schema_id], schema):
             raise InvalidInput(f"schema {schema.schema_id} differs from the stored one")
     try:
         schema, spec, order = after.schema(), after.spec(), after.sort_order()
@@ -128,7 +118,6 @@ def _check_shape(before: TableMetadata | None, after: TableMetadata) -> None:
 
 
 def _is_same(one: Schema, other: Schema) -> bool:
-    """PyIceberg's own comparison says that a schema without columns differs from itself."""
     ids = set(one.identifier_field_ids), set(other.identifier_field_ids)
     return one.fields == other.fields and ids[0] == ids[1]
 
@@ -142,8 +131,7 @@ def _check_columns(schema: Schema) -> None:
         raise InvalidInput(f"column ids {strange} are not between 0 and {MAX_COLUMN_ID}")
     try:
         schema.check_format_version_compatibility(3)
-        _ = schema.column_names  # finds names that are ambiguous
-    except (ValueError, ValidationError) as error:
+    except ValueError as error:
         raise InvalidInput(str(error)) from error
 
 
@@ -171,24 +159,24 @@ def _check_specs(before: TableMetadata | None, after: TableMetadata) -> None:
 
 
 def _meaning(part: PartitionField) -> str:
-    sources = source_ids(part)
+    sources = part.source_ids
     columns = ", ".join(str(source) for source in sources)
     return f"{part.transform} of column{'s' if len(sources) > 1 else ''} {columns}"
 
 
 def _is_compatible(spec: PartitionSpec, schema: Schema) -> bool:
     try:
-        check_compatible(spec, schema)
-    except (ValueError, ValidationError):
+        spec.check_compatible(schema)
+    except InvalidInput:
         return False
     return True
 
 
 def _check_types(before: Schema, after: Schema, format_version: int) -> None:
     """Files that exist are read as the new types: each must hold what the old one held."""
-    known = {field.field_id: field for field in _fields(before.as_struct())}
+    fields_before = {field.field_id: field for field in _fields(before.as_struct())}
     for field in _fields(after.as_struct()):
-        old = known.get(field.field_id)
+        old = fields_before.get(field.field_id)
         if old is None or old.field_type == field.field_type:
             continue
         nested = (StructType, ListType, MapType)
@@ -203,15 +191,7 @@ def _check_types(before: Schema, after: Schema, format_version: int) -> None:
 
 def _fields(kind: IcebergType) -> Iterator[NestedField]:
     """Every field at every level."""
-    if isinstance(kind, StructType):
-        inner = kind.fields
-    elif isinstance(kind, ListType):
-        inner = (kind.element_field,)
-    elif isinstance(kind, MapType):
-        inner = (kind.key_field, kind.value_field)
-    else:
-        return
-    for field in inner:
+    for field in kind.inner_fields:
         yield field
         yield from _fields(field.field_type)
 

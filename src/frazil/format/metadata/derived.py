@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NewType
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.transforms import Transform
-
     from frazil.format.expressions import Declaration
+    from frazil.iceberg.partitioning import PartitionSpec
+    from frazil.iceberg.transforms import Transform
 
 FieldId = NewType("FieldId", int)
 
@@ -36,7 +35,7 @@ class DerivedColumn:
 
     expr_id: FieldId
     source_ids: tuple[int, ...]
-    transform: Transform[Any, Any]
+    transform: Transform
     name: str
     partition_field_id: int | None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -60,9 +59,7 @@ def of_partitions(
     specs: Sequence[PartitionSpec], known: Sequence[DerivedColumn], last: int
 ) -> list[DerivedColumn]:
     """A column for every partition field that is not identity and has none yet."""
-    from pyiceberg.transforms import IdentityTransform
-
-    from frazil.format.partition_fields import source_ids
+    from frazil.iceberg.transforms import IdentityTransform
 
     have = {column.partition_field_id for column in known}
     added: list[DerivedColumn] = []
@@ -74,7 +71,7 @@ def of_partitions(
         added.append(
             DerivedColumn(
                 expr_id=FieldId(last),
-                source_ids=source_ids(part),
+                source_ids=part.source_ids,
                 transform=part.transform,
                 name=part.name,
                 partition_field_id=part.field_id,
@@ -92,14 +89,14 @@ def with_declared(
 
     same = {(column.transform, column.source_ids): column for column in sql_columns(known)}
     columns = [column for column in known if not isinstance(column.transform, SqlTransform)]
-    for one in declared:
-        transform = SqlTransform(one.sql, one.type)
-        column = same.get((transform, one.source_ids))
+    for declaration in declared:
+        transform = SqlTransform(declaration.sql, declaration.type)
+        column = same.get((transform, declaration.source_ids))
         if column is None:
             last += 1
             column = DerivedColumn(
                 expr_id=FieldId(last),
-                source_ids=one.source_ids,
+                source_ids=declaration.source_ids,
                 transform=transform,
                 name=f"expression_{last}",
                 partition_field_id=None,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import count
 from typing import TYPE_CHECKING, Any, NewType
 from uuid import UUID
 
@@ -31,13 +30,11 @@ from frazil.text_format import did_you_mean
 from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.partitioning import PartitionField, PartitionSpec
-    from pyiceberg.schema import Schema
-    from pyiceberg.table.sorting import SortOrder
-    from pyiceberg.types import NestedField
-
     from frazil.format.expressions import Declaration
     from frazil.format.metadata.derived import DerivedColumn
+    from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+    from frazil.iceberg.schema import Schema
+    from frazil.iceberg.sorting import SortOrder
 
 SnapshotId = NewType("SnapshotId", int)
 SchemaId = NewType("SchemaId", int)
@@ -150,7 +147,7 @@ class History:
         removed: Collection[int] = (),
     ) -> History:
         """The history after a change from one metadata to the next."""
-        kept = tuple(s for s in self.snapshots if s.snapshot_id not in removed)
+        snapshots = tuple(s for s in self.snapshots if s.snapshot_id not in removed)
         log = self.snapshot_log
         if removed:
             # A log with a gap would be wrong, so everything before the gap is dropped, too.
@@ -162,7 +159,7 @@ class History:
             log = (*log, entry)
         elif after.current_snapshot_id is None:
             log = ()
-        return replace(self, snapshots=(*kept, *added), snapshot_log=log)
+        return replace(self, snapshots=(*snapshots, *added), snapshot_log=log)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +190,15 @@ class TableMetadata:
 
     # Lookups
 
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Columns, partitioning and order, to see whether they changed: most commits leave them."""
+        return (
+            *(self.schemas, self.current_schema_id),
+            *(self.partition_specs, self.default_spec_id),
+            *(self.sort_orders, self.default_sort_order_id),
+        )
+
     def schema(self) -> Schema:
         """The current schema."""
         return self.schema_by_id(self.current_schema_id)
@@ -207,8 +213,8 @@ class TableMetadata:
     def schema_of(self, snapshot: Snapshot) -> Schema:
         """The schema a snapshot was written with; the current one when it does not say."""
         schema_id = snapshot.schema_id
-        known = {schema.schema_id: schema for schema in self.schemas}
-        return self.schema() if schema_id is None else known.get(schema_id) or self.schema()
+        schemas = {schema.schema_id: schema for schema in self.schemas}
+        return self.schema() if schema_id is None else schemas.get(schema_id) or self.schema()
 
     def spec(self) -> PartitionSpec:
         """The partition spec new files are written with."""
@@ -230,24 +236,23 @@ class TableMetadata:
         for order in self.sort_orders:
             if order.order_id == self.default_sort_order_id:
                 return order
-        from frazil.format.metadata.defaults import UNSORTED
+        from frazil.iceberg.sorting import UNSORTED
 
         if self.default_sort_order_id == UNSORTED.order_id:
             return UNSORTED
         raise NotFound(f"{self.location}: no sort order with id {self.default_sort_order_id}")
 
     def row_order(self) -> SortOrder | None:
-        """The sort order, None for an unsorted table: a third of a second of a new process goes
-        into PyIceberg's table layer, in which orders are."""
+        """The sort order, None for an unsorted table."""
         return self.sort_order() if self.default_sort_order_id else None
 
     def ref(self, name: str) -> SnapshotRef:
         """The branch or tag with this name."""
         ref = self.refs.get(name)
         if ref is None:
-            there = f"there are: {', '.join(sorted(self.refs))}" if self.refs else "there are none"
+            names = f"there are: {', '.join(sorted(self.refs))}" if self.refs else "there are none"
             hint = did_you_mean(name, self.refs)
-            raise NotFound(f"{self.location}: no branch or tag named {name!r}; {there}{hint}")
+            raise NotFound(f"{self.location}: no branch or tag named {name!r}; {names}{hint}")
         return ref
 
     @property
@@ -260,10 +265,10 @@ class TableMetadata:
 
     def with_schema(self, schema: Schema, *, now_ms: int) -> TableMetadata:
         """Make a schema the current one; its new fields must have unused ids."""
-        from pyiceberg.schema import Schema
+        from frazil.iceberg.schema import Schema
 
         check_schema(schema)
-        used = {field_id for known in self.schemas for field_id in known.field_ids}
+        used = {field_id for old_schema in self.schemas for field_id in old_schema.field_ids}
         derived = {int(column.expr_id) for column in self.expressions}
         stale = sorted(
             i for i in schema.field_ids - used if i <= self.last_column_id or i in derived
@@ -277,13 +282,13 @@ class TableMetadata:
             from frazil.format.expressions import check_kept
 
             check_kept(self.expressions, self.schema(), schema)
-        for known in self.schemas:
-            if known == schema:
-                schema_id = SchemaId(known.schema_id)
+        for old_schema in self.schemas:
+            if old_schema == schema:
+                schema_id = SchemaId(old_schema.schema_id)
                 return replace(self, current_schema_id=schema_id, last_updated_ms=now_ms)
         added = Schema(
             *schema.fields,
-            schema_id=max(known.schema_id for known in self.schemas) + 1,
+            schema_id=max(old_schema.schema_id for old_schema in self.schemas) + 1,
             identifier_field_ids=schema.identifier_field_ids,
         )
         return replace(
@@ -301,25 +306,24 @@ class TableMetadata:
         does a field of the current spec that only has another name. Every field that is not
         identity gets a derived column.
         """
-        from pyiceberg.partitioning import PartitionSpec
-
-        from frazil.format.metadata.defaults import UNSORTED
+        from frazil.iceberg.partitioning import PartitionSpec
+        from frazil.iceberg.sorting import UNSORTED
 
         check_spec(spec)
         check_partition_names(spec, self.schema())
         check_fits(spec, UNSORTED, self.schema())
-        known = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
+        ids = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
         renamed = {(f.field_id, *_identity(f)[:2]) for f in self.spec().fields}
         last = self.last_partition_id
         fields: list[PartitionField] = []
         for part in spec.fields:
-            field_id = known.get(_identity(part))
+            field_id = ids.get(_identity(part))
             if field_id is None and (part.field_id, *_identity(part)[:2]) in renamed:
                 field_id = part.field_id
             if field_id is None:
                 last += 1
                 field_id = last
-            fields.append(part.model_copy(update={"field_id": field_id}))
+            fields.append(replace(part, field_id=field_id))
         moved = replace(self, last_partition_id=last, last_updated_ms=now_ms)
         for same in self.partition_specs:
             if same.fields == tuple(fields):
@@ -333,17 +337,16 @@ class TableMetadata:
 
     def with_sort_order(self, order: SortOrder, *, now_ms: int) -> TableMetadata:
         """Make a sort order the default; its id is assigned here."""
-        from pyiceberg.table.sorting import SortOrder
-
-        from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
+        from frazil.iceberg.partitioning import UNPARTITIONED
+        from frazil.iceberg.sorting import UNSORTED, SortOrder
 
         check_fits(UNPARTITIONED, order, self.schema())
-        for known in (*self.sort_orders, UNSORTED):
-            if list(known.fields) == list(order.fields):
-                added = known
+        for old_order in (*self.sort_orders, UNSORTED):
+            if list(old_order.fields) == list(order.fields):
+                added = old_order
                 break
         else:
-            highest = max((known.order_id for known in self.sort_orders), default=0)
+            highest = max((old_order.order_id for old_order in self.sort_orders), default=0)
             added = SortOrder(*order.fields, order_id=highest + 1)
         orders = self.sort_orders if added in self.sort_orders else (*self.sort_orders, added)
         return replace(
@@ -359,12 +362,12 @@ class TableMetadata:
         """Set and remove properties; credentials are refused, because metadata is stored."""
         check_properties(updates)
         check_path_properties(self.location, updates)
-        gone = set(removals)
-        both = sorted(gone & updates.keys())
+        removed = set(removals)
+        both = sorted(removed & updates.keys())
         if both:
             raise InvalidInput(f"properties both set and removed: {', '.join(both)}")
-        kept = {key: value for key, value in self.properties.items() if key not in gone}
-        return replace(self, properties={**kept, **updates}, last_updated_ms=now_ms)
+        properties = {key: value for key, value in self.properties.items() if key not in removed}
+        return replace(self, properties={**properties, **updates}, last_updated_ms=now_ms)
 
     def with_ref(self, name: str, ref: SnapshotRef, *, now_ms: int) -> TableMetadata:
         """Create a branch or tag, or point it elsewhere. `main` is always a branch."""
@@ -383,8 +386,8 @@ class TableMetadata:
         """Remove a branch or tag; its snapshot stays until it is expired. Without `main` the table
         is empty."""
         self.ref(name)
-        kept = {key: ref for key, ref in self.refs.items() if key != name}
-        return replace(self, refs=kept, last_updated_ms=now_ms)
+        refs = {key: ref for key, ref in self.refs.items() if key != name}
+        return replace(self, refs=refs, last_updated_ms=now_ms)
 
     def with_snapshot(self, snapshot: Snapshot, *, branch: str | None = MAIN) -> TableMetadata:
         """Add a snapshot and move a branch to it; `branch=None` stages it without a name."""
@@ -488,11 +491,9 @@ def new_table(
     properties: Mapping[str, str] | None = None,
 ) -> TableMetadata:
     """The metadata of a table just created: field ids fresh from 1, schema and spec ids from 0."""
-    from pyiceberg.exceptions import ValidationError
-    from pyiceberg.table.sorting import assign_fresh_sort_order_ids
-
-    from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
-    from frazil.format.partition_fields import fresh_spec as renumbered
+    from frazil.iceberg.partitioning import UNPARTITIONED, fresh_spec
+    from frazil.iceberg.schema import freshly_numbered
+    from frazil.iceberg.sorting import UNSORTED, fresh_order
 
     spec = UNPARTITIONED if spec is None else spec
     sort_order = UNSORTED if sort_order is None else sort_order
@@ -503,12 +504,12 @@ def new_table(
     try:
         schema.check_format_version_compatibility(3)
         fresh = freshly_numbered(schema)
-        fresh_spec = renumbered(spec, schema, fresh)
-        fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
-    except (ValueError, ValidationError) as error:
+        new_spec = fresh_spec(spec, schema, fresh)
+        new_order = fresh_order(sort_order, schema, fresh)
+    except ValueError as error:
         raise InvalidInput(str(error)) from error
-    check_partition_names(fresh_spec, fresh)
-    check_fits(fresh_spec, fresh_order, fresh)
+    check_partition_names(new_spec, fresh)
+    check_fits(new_spec, new_order, fresh)
     return TableMetadata(
         table_uuid=table_uuid,
         location=location.rstrip("/"),
@@ -516,42 +517,15 @@ def new_table(
         last_column_id=fresh.highest_field_id,
         schemas=(fresh,),
         current_schema_id=SchemaId(fresh.schema_id),
-        partition_specs=(fresh_spec,),
-        default_spec_id=SpecId(fresh_spec.spec_id),
+        partition_specs=(new_spec,),
+        default_spec_id=SpecId(new_spec.spec_id),
         last_partition_id=max(
-            (part.field_id for part in fresh_spec.fields), default=FIRST_PARTITION_FIELD_ID - 1
+            (part.field_id for part in new_spec.fields), default=FIRST_PARTITION_FIELD_ID - 1
         ),
-        sort_orders=(fresh_order,),
-        default_sort_order_id=SortOrderId(fresh_order.order_id),
+        sort_orders=(new_order,),
+        default_sort_order_id=SortOrderId(new_order.order_id),
         properties=dict(properties or {}),
     ).with_derived_columns()
-
-
-def freshly_numbered(schema: Schema, *, first: int = 1) -> Schema:
-    """A schema with new field ids, and the column defaults that PyIceberg leaves behind."""
-    from pyiceberg.schema import Schema, assign_fresh_schema_ids
-
-    ids = count(first)
-    fresh = assign_fresh_schema_ids(schema, lambda *_: next(ids))
-    return Schema(
-        *(_defaulted(*pair) for pair in zip(fresh.fields, schema.fields, strict=True)),
-        schema_id=fresh.schema_id,
-        identifier_field_ids=fresh.identifier_field_ids,
-    )
-
-
-def _defaulted(field: NestedField, original: NestedField) -> NestedField:
-    from pyiceberg.types import StructType
-
-    changes: dict[str, Any] = {
-        "initial_default": original.initial_default,
-        "write_default": original.write_default,
-    }
-    kind, before = field.field_type, original.field_type
-    if isinstance(kind, StructType) and isinstance(before, StructType):
-        parts = zip(kind.fields, before.fields, strict=True)
-        changes["field_type"] = StructType(*(_defaulted(*pair) for pair in parts))
-    return field.model_copy(update=changes)
 
 
 def time_of_change(now_ms: int, last_updated_ms: int) -> int:
@@ -581,6 +555,5 @@ def log_entry(
 
 
 def _identity(part: PartitionField) -> tuple[tuple[int, ...], str, str]:
-    from frazil.format.partition_fields import source_ids
 
-    return source_ids(part), str(part.transform), part.name
+    return part.source_ids, str(part.transform), part.name

@@ -1,7 +1,7 @@
 """Table metadata as JSON: bytes in, `(TableMetadata, History)` out, and back.
 
 Reads format-versions 1 to 4 into the same values and writes 1 to 4; refuses newer ones. Schemas,
-partition specs and sort orders go through PyIceberg's models, everything else is checked here, so
+partition specs and sort orders are read by `frazil.iceberg`, everything else is checked here, so
 that a bad field is named. What this version does not know is kept in `extra`, at the level where
 it was found, and written back. Written bytes depend on the values alone: the same metadata gives
 the same bytes.
@@ -186,13 +186,13 @@ def _table(
     _check_features(raw)
     if version == 1:
         _normalise_v1(raw, str(location or raw.values.get("location") or raw.path))
-    stated = raw.take("location", str)
+    stated_location = raw.take("location", str)
     ids: dict[str, list[int]] = {}
     columns = column_ids(raw.values.get("schemas"))
     metadata = TableMetadata(
         format_version=version,
         table_uuid=_uuid(raw),
-        location=_location(raw, location or stated),
+        location=_location(raw, location or stated_location),
         last_sequence_number=raw.need("last-sequence-number", int),
         last_updated_ms=raw.need("last-updated-ms", int),
         last_column_id=raw.need("last-column-id", int),
@@ -408,11 +408,9 @@ def _check(
 
 
 def _table_json(metadata: TableMetadata) -> dict[str, Any]:
-    from frazil.format.partition_fields import (
-        field_documents,
-        published_spec,
-        spec_document,
-    )
+    from frazil.iceberg.partitioning import field_documents, published_spec, spec_document
+    from frazil.iceberg.schema import schema_document
+    from frazil.iceberg.sorting import order_document
 
     specs = metadata.partition_specs
     if metadata.format_version < FORMAT_VERSION:
@@ -425,17 +423,17 @@ def _table_json(metadata: TableMetadata) -> dict[str, Any]:
         "last-updated-ms": metadata.last_updated_ms,
         "last-column-id": metadata.last_column_id,
         "current-schema-id": metadata.current_schema_id,
-        "schemas": [schema.model_dump(mode="json") for schema in metadata.schemas],
+        "schemas": [schema_document(schema) for schema in metadata.schemas],
         "default-spec-id": metadata.default_spec_id,
         "partition-specs": [spec_document(spec) for spec in specs],
         "last-partition-id": metadata.last_partition_id,
         "default-sort-order-id": metadata.default_sort_order_id,
-        "sort-orders": [order.model_dump(mode="json") for order in metadata.sort_orders],
+        "sort-orders": [order_document(order) for order in metadata.sort_orders],
         "properties": dict(metadata.properties),
     }
     if metadata.format_version == 1:
         del table["last-sequence-number"]
-        table["schema"] = metadata.schema().model_dump(mode="json")
+        table["schema"] = schema_document(metadata.schema())
         table["partition-spec"] = field_documents(published_spec(metadata.spec()))
     if metadata.format_version >= 3:
         table["next-row-id"] = metadata.next_row_id
@@ -465,19 +463,18 @@ def _refs_json(refs: Mapping[str, SnapshotRef]) -> dict[str, Any]:
 
 def _derived_json(column: DerivedColumn) -> dict[str, Any]:
     from frazil.format.expressions import SqlTransform, transform_fields
-    from frazil.format.partition_fields import transform_text
 
     extra = dict(column.extra)
     field_id = column.partition_field_id
     transform = column.transform
-    stated = transform_fields(transform) if isinstance(transform, SqlTransform) else {}
+    sql_fields = transform_fields(transform) if isinstance(transform, SqlTransform) else {}
     return {
         "expr-id": column.expr_id,
         "expr": {
             "source-ids": list(column.source_ids),
-            "transform": transform_text(column.transform),
+            "transform": str(column.transform),
             "name": column.name,
-            **stated,
+            **sql_fields,
             **extra.pop("expr", {}),
         },
         **({} if field_id is None else {"partition-field-id": field_id}),

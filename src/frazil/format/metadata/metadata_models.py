@@ -1,8 +1,7 @@
-"""Objects of PyIceberg in table metadata, from JSON: schemas, specs, sort orders, transforms.
+"""Iceberg's values in table metadata, from JSON: schemas, specs, sort orders, transforms.
 
-Ids are read, and what surrounds the objects is checked, without PyIceberg; the objects themselves
-can be left until they are first used, because importing their classes takes longer than opening a
-table.
+Ids are read, and what surrounds the values is checked, at once; the values themselves can be left
+until they are first used, because a table may have many schemas and an opened table needs none.
 """
 
 from __future__ import annotations
@@ -15,23 +14,21 @@ from frazil.errors import FormatError
 from frazil.format.metadata.json_fields import Fields
 
 if TYPE_CHECKING:
-    from pyiceberg.transforms import Transform
-    from pyiceberg.typedef import IcebergBaseModel
-
     from frazil.format.metadata.derived import DerivedColumn
+    from frazil.iceberg.transforms import Transform
 
 
 _IDS = {"schemas": "schema-id", "partition-specs": "spec-id", "sort-orders": "order-id"}
 
 
 def models(raw: Fields, key: str, ids: dict[str, list[int]], *, later: bool) -> Sequence[Any]:
-    """PyIceberg's objects; their ids are noted without making them."""
+    """The values; their ids are noted without making them."""
     items = raw.objects(key)
     if not items:
         raise raw.bad(key, "is missing or empty")
     model_ids = ids[key] = []
     for item in items:
-        # PyIceberg's models take defaults for these, which would make another table of it.
+        # A default for these would make another table of it.
         model_ids.append(item.need(_IDS[key], int))
         item.values[_IDS[key]] = model_ids[-1]
         item.values["fields"] = item.need("fields", list)
@@ -42,37 +39,22 @@ def _made(makers: Sequence[Callable[[], Any]], *, later: bool) -> Sequence[Any]:
     return LazyTuple(makers) if later else tuple(make() for make in makers)
 
 
-def _model_of(key: str) -> type[IcebergBaseModel]:
-    """The class of a list's items; sort orders come with all of PyIceberg's table layer."""
-    if key == "schemas":
-        from pyiceberg.schema import Schema
+def _model(item: Fields, key: str) -> Any:
+    from frazil.iceberg.partitioning import load_spec
+    from frazil.iceberg.schema import load_schema
+    from frazil.iceberg.sorting import load_order
 
-        return Schema
-    if key == "partition-specs":
-        from pyiceberg.partitioning import PartitionSpec
-
-        return PartitionSpec
-    from pyiceberg.table.sorting import SortOrder
-
-    return SortOrder
-
-
-def _model(item: Fields, key: str) -> IcebergBaseModel:
-    model = _model_of(key)
+    what, load = {
+        "schemas": ("schema", load_schema),
+        "partition-specs": ("partition spec", load_spec),
+        "sort-orders": ("sort order", load_order),
+    }[key]
     try:
-        if key == "partition-specs":
-            from frazil.format.partition_fields import load_spec
-
-            return load_spec(item.values)
-        if key == "schemas":
-            from frazil.format.values.variant_type import load_schema
-
-            return load_schema(item.values)
-        return model.model_validate(item.values)
-    except Exception as error:  # PyIceberg's validators let several kinds through
-        reason = str(error).splitlines()
-        problem = f"is not a valid {model.__name__}: {' '.join(reason[:3])}"
-        raise FormatError(problem, path=item.path, field=item.at) from error
+        return load(item.values)
+    except ValueError as error:
+        raise FormatError(
+            f"is not a valid {what}: {error}", path=item.path, field=item.at
+        ) from error
 
 
 def column_ids(schemas: Any) -> set[int]:
@@ -116,21 +98,21 @@ def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
     text = expr.need("transform", str)
     name = expr.need("name", str)
     keys = ("sql", "dialect", "type") if "dialect" in expr.values else ()
-    stated = {key: value for key in keys if (value := expr.take(key, str)) is not None}
+    texts = {key: value for key in keys if (value := expr.take(key, str)) is not None}
 
     def make() -> DerivedColumn:
         from frazil.format.expressions import transform_from
         from frazil.format.metadata.derived import DerivedColumn, FieldId
-        from frazil.format.partition_fields import transform_of
+        from frazil.iceberg.transforms import parse_transform
 
-        transform: Transform[Any, Any] | None
-        kept = expr.values
+        transform: Transform | None
+        unknown_fields = expr.values
         try:
-            transform = transform_from(stated, len(sources)) if stated else None
+            transform = transform_from(texts, len(sources)) if texts else None
             if transform is None:
-                transform = transform_of(text, len(sources))
-                kept = {**stated, **kept}
-        except Exception as error:  # PyIceberg's validators let several kinds through
+                transform = parse_transform(text, sources=len(sources))
+                unknown_fields = {**texts, **unknown_fields}
+        except ValueError as error:
             raise expr.bad("transform", f"is {text!r}: {error}") from error
         return DerivedColumn(
             expr_id=FieldId(expr_id),
@@ -138,7 +120,7 @@ def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
             transform=transform,
             name=name,
             partition_field_id=partition_field_id,
-            extra={**raw.values, "expr": kept} if kept else raw.values,
+            extra={**raw.values, "expr": unknown_fields} if unknown_fields else raw.values,
         )
 
     return expr_id, make

@@ -1,5 +1,5 @@
 """Murmur3 (x64, 128 bits), its first 64 bits, over many byte strings at once: what sketches hash
-with. The 32-bit hash of partitions is in `frazil.filter.transforms.murmur`."""
+with. The 32-bit hash of partitions is in `frazil.filter.transforms`."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
 
 from frazil import arrow_compute as pc
 from frazil.errors import FormatError, Unsupported
 from frazil.format.values.types import STORAGE, arrow_type, is_geo, promote, text_of
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.types import VariantType
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -108,10 +108,10 @@ def encode_points(axes: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Array:
     """Four columns of doubles as serialised geo bounds; a point without x or y is null."""
     present = [np.asarray(pc.fill_null(axes[axis], float("nan"))) for axis in AXES]
     numbers = np.stack([column.astype("<f8") for column in present], axis=1)
-    known = ~np.isnan(numbers)
-    dimensions = np.where(known[:, 3], 4, np.where(known[:, 2], 3, 2))
+    has_value = ~np.isnan(numbers)
+    dimensions = np.where(has_value[:, 3], 4, np.where(has_value[:, 2], 3, 2))
     rows = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(numbers), 32)
-    return _binary_column(rows, 8 * dimensions, known[:, 0] & known[:, 1], leading=True)
+    return _binary_column(rows, 8 * dimensions, has_value[:, 0] & has_value[:, 1], leading=True)
 
 
 # --- decoding --------------------------------------------------------------------------------
@@ -250,11 +250,11 @@ def _binary_column(
 ) -> pa.Array:
     """A binary column of the trailing (or leading) `widths` bytes of each row."""
     count, size = rows.shape
-    kept = np.where(valid, widths, 0)
+    lengths = np.where(valid, widths, 0)
     offsets = np.zeros(count + 1, dtype=np.int32)
-    np.cumsum(kept, out=offsets[1:])
+    np.cumsum(lengths, out=offsets[1:])
     place = np.arange(size)
-    chosen = place < kept[:, None] if leading else place >= size - kept[:, None]
+    chosen = place < lengths[:, None] if leading else place >= size - lengths[:, None]
     data = np.ascontiguousarray(rows)[chosen]
     buffers = [validity(valid), pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
     return pa.Array.from_buffers(pa.binary(), count, buffers)

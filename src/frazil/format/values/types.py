@@ -5,8 +5,8 @@ promotions schema evolution allows. Knows nothing of schemas, statistics, files,
 of bounds in v1 to v3 (`frazil.format.values.single_value`).
 
 A *plain value* is what a flat column takes from Python: bool, int, float, str, bytes or Decimal.
-Dates, times and timestamps are plain ints (days, microseconds or nanoseconds), as in PyIceberg's
-literals: every stored value fits, also those Python's datetime cannot hold.
+Dates, times and timestamps are plain ints (days, microseconds or nanoseconds), as in literals:
+every stored value fits, also those Python's datetime cannot hold.
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions.literals import Literal
-from pyiceberg.types import (
+
+from frazil import arrow_compute as pc
+from frazil import arrow_values
+from frazil.argument_checks import short_repr
+from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg.literals import Literal
+from frazil.iceberg.types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -41,13 +46,8 @@ from pyiceberg.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
-
-from frazil import arrow_compute as pc
-from frazil import arrow_values
-from frazil.argument_checks import short_repr
-from frazil.errors import InvalidInput, Unsupported
-from frazil.format.values.variant_type import VariantType
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
@@ -122,7 +122,7 @@ BOOL8 = "arrow.bool8"
 
 
 def plain_value(value: Any, iceberg_type: IcebergType) -> Any:
-    """A Python value, PyIceberg literal or Arrow scalar as the plain value of the type.
+    """A Python value, literal or Arrow scalar as the plain value of the type.
 
     Refuses what does not fit the type: nothing is rounded or cut.
     """
@@ -144,7 +144,7 @@ def plain_value(value: Any, iceberg_type: IcebergType) -> Any:
 
 
 def scalar(value: Any, iceberg_type: IcebergType) -> pa.Scalar:
-    """A Python value, PyIceberg literal or Arrow scalar as an Arrow scalar of the type."""
+    """A Python value, literal or Arrow scalar as an Arrow scalar of the type."""
     try:
         return arrow_values.scalar(plain_value(value, iceberg_type), arrow_type(iceberg_type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -331,8 +331,8 @@ def _dates_as_timestamps(days: Column, target: pa.DataType) -> Column:
     limit = (2**63 - 1) // per_day
     wide = pc.cast(pc.cast(days, pa.int32()), pa.int64())
     fits = pc.and_(pc.greater_equal(wide, -limit), pc.less_equal(wide, limit))
-    kept = pc.if_else(fits, wide, arrow_values.scalar(None, pa.int64()))
-    return pc.multiply(kept, arrow_values.scalar(per_day, pa.int64())).cast(target)
+    fitting = pc.if_else(fits, wide, arrow_values.scalar(None, pa.int64()))
+    return pc.multiply(fitting, arrow_values.scalar(per_day, pa.int64())).cast(target)
 
 
 def text_of(values: Column) -> Column:

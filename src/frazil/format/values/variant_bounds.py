@@ -116,8 +116,8 @@ class VariantBounds:
                 return
             self._widen(path, ends, kind, variant.decoded(names, value))
         elif len(self._ends) < MAX_PATHS:
-            found = variant.decoded(names, value)
-            self._ends[path] = None if kind_of(found) != kind else (kind, found, found)
+            values = variant.decoded(names, value)
+            self._ends[path] = None if kind_of(values) != kind else (kind, values, values)
 
     def _exclude(self, path: tuple[str, ...]) -> None:
         if path in self._ends or len(self._ends) < MAX_PATHS:
@@ -126,8 +126,8 @@ class VariantBounds:
     def _widen(
         self, path: tuple[str, ...], ends: tuple[int, Any, Any], kind: int, value: Any
     ) -> None:
-        known, low, high = ends
-        if known != kind or kind_of(value) != kind:
+        bound, low, high = ends
+        if bound != kind or kind_of(value) != kind:
             self._ends[path] = None
         elif value < low:
             self._ends[path] = kind, value, high
@@ -209,10 +209,10 @@ def united(rows: Iterable[Row | None], *, upper: bool) -> Row | None:
             ends = {path: end for path, end in bounds.items() if kind_of(end) is not None}
             continue
         for path in list(ends):
-            known, end = ends[path], bounds.get(path)
-            if kind_of(end) != kind_of(known):
+            bound, end = ends[path], bounds.get(path)
+            if kind_of(end) != kind_of(bound):
                 del ends[path]
-            elif end > known if upper else end < known:
+            elif end > bound if upper else end < bound:
                 ends[path] = end
     return encoded_bounds(ends or {})
 

@@ -113,8 +113,8 @@ def decode_32(
             raise FormatError(
                 f"container {at} is listed at byte {listed[at]}; expected {offset - start}"
             )
-        read = _run if run else _array if count <= _MAX_ARRAY else _bitset
-        lows, offset = read(data, offset, count)
+        decode_container = _run if run else _array if count <= _MAX_ARRAY else _bitset
+        lows, offset = decode_container(data, offset, count)
         parts.append(lows + (base + (key << 16)))
     positions = _joined(parts)
     if limit is not None and len(positions) and positions[-1] >= limit:

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
 
 from frazil import arrow_compute as pc
 from frazil import avro
@@ -30,6 +29,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import refuse_column_files
 from frazil.format.entries.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.position_files import PositionFiles
 from frazil.legacy.publish.published import DeleteFileRef

@@ -15,11 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import VoidTransform
 from pyiceberg.utils.decimal import decimal_required_bytes
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
@@ -32,9 +28,18 @@ from frazil.format.entries import fields
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import field_documents, is_joint, published_spec
 from frazil.format.values import single_value
 from frazil.format.values.types import is_floating, is_geo
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import (
+    PartitionField,
+    PartitionSpec,
+    field_documents,
+    published_spec,
+)
+from frazil.iceberg.pyiceberg_values import from_pyiceberg, pyiceberg_schema
+from frazil.iceberg.schema import Schema, schema_document
+from frazil.iceberg.transforms import VoidTransform
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.tree.table_shape import TableShape, shape_of
 from frazil.value_classes import dataclass, field
@@ -93,7 +98,7 @@ def encode_manifest(
     columns |= _partition_columns(batch, spec, shape)
     columns |= _stats_columns(batch, shape)
     header = {
-        "schema": schema.model_dump_json(),
+        "schema": json.dumps(schema_document(schema), separators=(",", ":")),
         "schema-id": str(schema.schema_id),
         "partition-spec": json.dumps(field_documents(spec)),
         "partition-spec-id": str(spec.spec_id),
@@ -107,7 +112,7 @@ def encode_manifest(
 def _refuse_joint_equality(batch: EntryBatch, spec: PartitionSpec, location: str) -> None:
     """Clients see one partition where the table has many buckets of several columns: an equality
     delete of one bucket would delete rows of the others."""
-    if not is_joint(spec):
+    if not spec.is_joint:
         return
     if (batch.numpy("content_type") == ContentType.EQUALITY_DELETES).any():
         raise Unsupported(
@@ -322,13 +327,13 @@ def _partition_field_type(part: PartitionField, shape: TableShape) -> ice.Iceber
 
 @cache
 def _list_schema(format_version: int) -> str:
-    return _avro(MANIFEST_LIST_FILE_SCHEMAS[format_version], "manifest_file")
+    return _avro(from_pyiceberg(MANIFEST_LIST_FILE_SCHEMAS[format_version]), "manifest_file")
 
 
 @lru_cache(maxsize=64)
 def _entry_schema(format_version: int, partition: ice.StructType) -> str:
     entry: list[ice.NestedField] = []
-    for top in MANIFEST_ENTRY_SCHEMAS[format_version].fields:
+    for top in from_pyiceberg(MANIFEST_ENTRY_SCHEMAS[format_version]).fields:
         kind = top.field_type
         if isinstance(kind, ice.StructType):
             kind = ice.StructType(*[_data_file_field(one, partition) for one in kind.fields])
@@ -346,7 +351,7 @@ def _data_file_field(one: ice.NestedField, partition: ice.StructType) -> ice.Nes
 
 
 def _avro(schema: Schema, name: str) -> str:
-    converted = AvroSchemaConversion().iceberg_to_avro(schema, schema_name=name)
+    converted = AvroSchemaConversion().iceberg_to_avro(pyiceberg_schema(schema), schema_name=name)
     return json.dumps(_named_apart(converted, set()))
 
 

@@ -18,8 +18,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.types import IcebergType
 
 from frazil import arrow_compute as pc
 from frazil import avro
@@ -33,6 +31,8 @@ from frazil.format.entries.fields import VECTOR_KEYS, ContentType
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.values import single_value
 from frazil.format.values.types import arrow_type, is_geo, promote
+from frazil.iceberg import types as ice
+from frazil.iceberg.types import IcebergType
 from frazil.legacy.read import java_112_tables
 from frazil.limits import DEFAULT, Limits
 from frazil.text_format import first_line

@@ -7,6 +7,7 @@ manifest is decoded once however many snapshots share it.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from frazil.format.entries import manifest
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.metadata import History, Snapshot
-from frazil.maintenance.check.check_files import FILE_KEYS, FileChecks
+from frazil.format.vectors import bitmap
+from frazil.maintenance.check.check_files import FILE_KEYS, FileChecks, check_row_ids
 from frazil.maintenance.check.check_leaf import (
     check_aggregates,
     check_counts,
@@ -27,13 +29,13 @@ from frazil.maintenance.check.check_leaf import (
 )
 from frazil.maintenance.check.check_metadata import check_metadata
 from frazil.maintenance.check.check_root import RootCheck, overlapping_rows, summary_totals
-from frazil.maintenance.check.check_row_ids import check_row_ids
-from frazil.maintenance.check.check_vectors import check_growth
 from frazil.maintenance.check.problems import CheckReport, Problems
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.reachable import root_address, statistics_files
-from frazil.tree.changes import changes_of
+from frazil.scan.change_steps import FileSets
+from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
+from frazil.tree.stored_vectors import read_vector, vectors_of
 from frazil.tree.table_shape import shape_of
 
 Parts = dict[tuple[str, bytes | None], frozenset[str]]
@@ -58,13 +60,13 @@ def check(
     work = _Check(handle, problems)
     with problems.guarded(f"table {handle.name}"):
         state = handle.refresh()
-        known = _history_of(handle)
-        check_metadata(state.metadata, known, problems)
-        named = {int(ref.snapshot_id) for ref in state.metadata.refs.values()}
-        chosen = [s for s in known.snapshots if history or int(s.snapshot_id) in named]
-        work.run(chosen, known, deep=deep, progress=progress)
+        histories = _history_of(handle)
+        check_metadata(state.metadata, histories, problems)
+        snapshot_ids = {int(ref.snapshot_id) for ref in state.metadata.refs.values()}
+        chosen = [s for s in histories.snapshots if history or int(s.snapshot_id) in snapshot_ids]
+        work.run(chosen, histories, deep=deep, progress=progress)
         for snapshot in chosen if deep else ():
-            if int(snapshot.snapshot_id) in named:
+            if int(snapshot.snapshot_id) in snapshot_ids:
                 where = root_address(handle.location, snapshot) or handle.name
                 with problems.guarded(where, snapshot_id=int(snapshot.snapshot_id)):
                     check_row_ids(handle, snapshot, where, problems)
@@ -159,16 +161,16 @@ class _Check:
 
     def _root(self, reader: TreeReader, snapshot: Snapshot, where: str) -> Tree:
         """Check a root of v4, decoded here once: who else reads it has it from the cache."""
-        read = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
-        tree = Tree(snapshot=snapshot, root=reader.cache.fetch(where, None, lambda _: read.batch))
-        self.revisions[where] = read.revision.name
+        root = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
+        tree = Tree(snapshot=snapshot, root=reader.cache.fetch(where, None, lambda _: root.batch))
+        self.revisions[where] = root.revision.name
         metadata = self._handle.metadata
         for key, expected in (
             ("table-uuid", str(metadata.table_uuid)),
             ("snapshot-id", str(snapshot.snapshot_id)),
             ("sequence-number", str(snapshot.sequence_number)),
         ):
-            stored = read.metadata.get(key)
+            stored = root.metadata.get(key)
             self._problems.need(
                 stored in (None, expected), where, key, f"is {stored}; expected {expected}"
             )
@@ -181,9 +183,9 @@ class _Check:
         if (address,) not in self._seen:
             self._seen.add((address,))
             source = self._handle.storage.open(address).arrow()
-            read = manifest.decode(source, path=address)
-            self.revisions[address] = read.revision.name
-            raw = read.batch
+            entries = manifest.decode(source, path=address)
+            self.revisions[address] = entries.revision.name
+            raw = entries.batch
             check_leaf_entries(raw, ref.content_type, address, self._problems)
             check_counts(raw, plain_entry(tree.root, ref.row), address, self._problems)
         state = (address, ref.dv, len(self._handle.metadata.schemas))
@@ -222,9 +224,9 @@ class _Check:
                 snapshot_id=id,
             )
         wrong = summary_totals(merged, snapshot, everything=is_all_ours)
-        for key, (value, stated) in wrong.items():
+        for key, (value, expected) in wrong.items():
             problems.add(
-                f"snapshot {id}", key, f"is {stated}; live entries make {value}", snapshot_id=id
+                f"snapshot {id}", key, f"is {expected}; live entries make {value}", snapshot_id=id
             )
 
     def _flow(
@@ -239,18 +241,18 @@ class _Check:
         """What is live follows from the parent and what the root says it changed."""
         id = int(snapshot.snapshot_id)
         changes = changes_of(self._handle.reader(), snapshot)
-        gone = _content_names([changes.deleted, changes.replaced])
+        removed = _content_names([changes.deleted, changes.replaced])
         came = _content_names([changes.added, changes.modified])
         # A leaf that both list with the same dead positions has the same files in both.
         shared = parent.keys() & live.keys()
         before = frozenset[str]().union(*(parent[key] for key in parent.keys() - shared))
         after = frozenset[str]().union(*(live[key] for key in live.keys() - shared))
-        still = frozenset[str]().union(*(gone & parent[key] for key in shared))
-        expected = (before - gone) | came
+        still = frozenset[str]().union(*(removed & parent[key] for key in shared))
+        expected = (before - removed) | came
         for names, what in (
             (expected - after, "should be live and is not: nothing says that it went"),
             ((after - expected) | still, "is live and should not be: nothing says that it came"),
-            (gone - before - still, "was removed but was not live in the parent"),
+            (removed - before - still, "was removed but was not live in the parent"),
         ):
             for name in sorted(names - self._twice)[:5]:
                 self._problems.add(where, "tracking.status", f"{name} {what}", snapshot_id=id)
@@ -280,3 +282,24 @@ def _content_names(batches: list[EntryBatch]) -> frozenset[str]:
         mask = np.asarray((kind == ContentType.DATA) | (kind == ContentType.EQUALITY_DELETES))
         names.update(batch.select(("location",)).filter(mask).pylist("location"))
     return frozenset(names)
+
+
+def check_growth(handle: TableHandle, changes: TreeChanges, where: str, problems: Problems) -> None:
+    """Read the vectors of modified files before and after, and compare them."""
+    files = FileSets.of(changes)
+    id = int(changes.snapshot.snapshot_id)
+    records = files.after.numpy("record_count", missing=0)
+    names = files.after.pylist("location")
+    vectors = zip(names, vectors_of(files.before), vectors_of(files.after), strict=True)
+    for row, (name, old, new) in enumerate(vectors):
+        with problems.guarded(where, snapshot_id=id):
+            read = partial(
+                read_vector,
+                handle.storage,
+                location=handle.location,
+                record_count=int(records[row]),
+            )
+            back = bitmap.difference(read(old), read(new))
+            if back.size:
+                what = f"{name}: row {back[0]} was deleted and is not any more"
+                problems.add(where, "deletion_vector", what, snapshot_id=id)

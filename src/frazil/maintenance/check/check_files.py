@@ -1,4 +1,9 @@
-"""Files that entries name: there, of the stated size, and when asked with the stated content."""
+"""Files that entries name: there, of the stated size, and when asked with the stated content.
+
+Row ids are unique: no two live rows of a snapshot have the same one. Ids of a file mostly follow
+one another, so they are kept as ranges. What is held in memory grows with how scattered ids are,
+not with the number of rows.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil.commit.handle import TableHandle
+from frazil.data.metadata_columns import ROW_ID, with_dropped
+from frazil.data.read.read_files import Reading
 from frazil.data.read.sources import ParquetSource, check_whole, explained, open_source
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, NotFound, Unsupported
@@ -20,12 +29,76 @@ from frazil.format.checks import CLIENT_FOLDER
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, ContentType
+from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import puffin
+from frazil.iceberg.schema import Schema
 from frazil.maintenance.check.problems import Problems
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.kept_files import kept_files
+from frazil.properties.registry import NAME_MAPPING
+from frazil.scan.plan import plan
+from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.storage import Storage
 from frazil.value_classes import dataclass, field
+
+_SHOWN = 5
+Ids = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def check_row_ids(handle: TableHandle, snapshot: Snapshot, where: str, problems: Problems) -> None:
+    """Note row ids that two live rows of a snapshot share."""
+    if snapshot.root_manifest is None:
+        return
+    metadata = handle.metadata
+    reader = TaskReader(
+        Reading(
+            storage=handle.storage,
+            schema=Schema(ROW_ID),
+            table_schema=with_dropped(metadata.schema(), metadata.schemas),
+            specs=metadata.specs_by_id(),
+            name_mapping=NAME_MAPPING.of(metadata.properties),
+        )
+    )
+    id = int(snapshot.snapshot_id)
+    starts: list[Ids] = []
+    ends: list[Ids] = []
+    names: list[str] = []
+    owners: list[Ids] = []
+
+    def ranges(task: Task) -> list[tuple[Ids, Ids]]:
+        with problems.guarded(task.source.path, snapshot_id=id):
+            return [_ranges(batch.column(0).drop_null().to_numpy()) for batch in reader.read(task)]
+        return []
+
+    tasks = list(tasks_of(plan(handle.reader(), snapshot), location=handle.location))
+    for task, stored in zip(tasks, handle.reader().map(tasks, ranges), strict=True):
+        for first, last in stored:
+            starts.append(first)
+            ends.append(last)
+            owners.append(np.full(first.size, len(names), dtype=np.int64))
+        names.append(task.source.path)
+    if not starts:
+        return
+    first, last, owner = np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
+    order = np.argsort(first, kind="stable")
+    first, last, owner = first[order], last[order], owner[order]
+    reach = np.maximum.accumulate(last)
+    for at in np.flatnonzero(first[1:] <= reach[:-1])[:_SHOWN]:
+        widest = int(np.argmax(last[: at + 1]))
+        one, other = names[owner[widest]], names[owner[at + 1]]
+        both = one if one == other else f"{one} and {other}"
+        problems.add(
+            where, "_row_id", f"{first[at + 1]} is the id of two rows, in {both}", snapshot_id=id
+        )
+
+
+def _ranges(ids: Ids) -> tuple[Ids, Ids]:
+    """First and last id of every run of ids that follow one another."""
+    breaks = np.flatnonzero(np.diff(ids) != 1) + 1
+    if not ids.size:
+        return ids, ids
+    return ids[np.concatenate(([0], breaks))], ids[np.concatenate((breaks - 1, [ids.size - 1]))]
+
 
 FILE_KEYS = (
     "location",
@@ -183,13 +256,15 @@ class FileChecks:
                 look(address, stated)
 
         parts = self._parts()
-        known = pc.unique(pa.chunked_array([p["address"].combine_chunks() for p in parts], _TEXT))
+        addresses = pc.unique(
+            pa.chunked_array([p["address"].combine_chunks() for p in parts], _TEXT)
+        )
         metadata = pa.array(list(self._metadata), _TEXT)
-        apart = metadata.filter(pc.invert(pc.is_in(metadata, value_set=known))).to_pylist()
-        self.count = len(known) + len(apart)
+        apart = metadata.filter(pc.invert(pc.is_in(metadata, value_set=addresses))).to_pylist()
+        self.count = len(addresses) + len(apart)
 
         def in_files(completed: int, total: int, what: str, /) -> None:
-            progress(len(known) * completed // total, len(known), what)
+            progress(len(addresses) * completed // total, len(addresses), what)
 
         for _ in run_all(parts, look_at, what="files", progress=in_files):
             pass
@@ -226,8 +301,8 @@ class FileChecks:
     @cached_property
     def _copied(self) -> frozenset[str]:
         """Files of which a server keeps copies."""
-        kept = kept_files(self._storage, self._location)
-        return frozenset(path for one in kept for path, _ in one.files)
+        copies = kept_files(self._storage, self._location)
+        return frozenset(path for copy in copies for path, _ in copy.files)
 
     def _cause(self, address: str) -> str:
         """What may have become of a data file that is gone."""
@@ -244,9 +319,12 @@ class FileChecks:
         return ""
 
     def _check_size(self, address: str, stated: Stated, size: int) -> None:
-        for said in stated.sizes:
+        for stated_size in stated.sizes:
             self._problems.need(
-                said == size, address, "file_size_in_bytes", f"is {size}; an entry says {said}"
+                stated_size == size,
+                address,
+                "file_size_in_bytes",
+                f"is {size}; an entry says {stated_size}",
             )
         self._problems.need(
             stated.end <= size,
@@ -256,11 +334,11 @@ class FileChecks:
         )
 
     def _open(self, address: str, stated: Stated, size: int) -> None:
-        for said in stated.records:
+        for stated_records in stated.records:
             source = DataFileSlice(
                 path=address,
                 file_format=stated.file_format or "parquet",
-                record_count=said,
+                record_count=stated_records,
                 file_size_in_bytes=size,
             )
             try:
@@ -291,10 +369,10 @@ class FileChecks:
         """Entries say where a vector is; engines that read the file's footer must find it too."""
         opened, limits = self._storage.open(address), self._storage.limits
         footer = puffin.read_footer(opened, path=address, limits=limits)
-        known = {(blob.offset, blob.length) for blob in footer.blobs}
+        blobs = {(blob.offset, blob.length) for blob in footer.blobs}
         for vector in self._ordered(vectors):
             self._problems.need(
-                (vector.offset, vector.size_in_bytes) in known,
+                (vector.offset, vector.size_in_bytes) in blobs,
                 address,
                 "footer",
                 f"has no vector of {vector.size_in_bytes} bytes at {vector.offset}; an entry has",

@@ -63,14 +63,14 @@ def check_counts(batch: EntryBatch, entry: dict[str, Any], path: str, problems: 
         f"the leaf has {batch.num_rows} entries; its root says {stated_rows}",
     )
     for key, value in _without_modified(leaf_counts(batch)).items():
-        stated = _without_modified(entry).get(key)
+        recorded = _without_modified(entry).get(key)
         if key.endswith("min_sequence_number"):
-            if value is not None and stated is not None:
+            if value is not None and recorded is not None:
                 problems.need(
-                    stated <= value, path, key, f"its root says {stated}; an entry has {value}"
+                    recorded <= value, path, key, f"its root says {recorded}; an entry has {value}"
                 )
         else:
-            problems.need(stated == value, path, key, f"is {value}; its root says {stated}")
+            problems.need(recorded == value, path, key, f"is {value}; its root says {recorded}")
 
 
 def _without_modified(counts: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def check_aggregates(
     for field in shape.fields:
         for name in ("lower_bound", "upper_bound"):
             key = stats_key(field.id, name)
-            stated = entry.get(key)
-            if stated is None:
+            recorded = entry.get(key)
+            if recorded is None:
                 continue
             actual = truth.get(key)
             if actual is None:
@@ -107,10 +107,12 @@ def check_aggregates(
                     problems.add(path, key, "the root bounds it; a live entry has no such bound")
                 continue
             encloses = (
-                _not_above(stated, actual) if name == "lower_bound" else _not_above(actual, stated)
+                _not_above(recorded, actual)
+                if name == "lower_bound"
+                else _not_above(actual, recorded)
             )
             problems.need(
-                encloses, path, key, f"is {stated!r} in the root; a live entry has {actual!r}"
+                encloses, path, key, f"is {recorded!r} in the root; a live entry has {actual!r}"
             )
         tight = entry.get(stats_key(field.id, "tight_bounds"))
         problems.need(
@@ -121,10 +123,13 @@ def check_aggregates(
         )
         for name in _COUNTS:
             key = stats_key(field.id, name)
-            stated, actual = entry.get(key), truth.get(key)
-            if stated is not None and actual is not None:
+            recorded, actual = entry.get(key), truth.get(key)
+            if recorded is not None and actual is not None:
                 problems.need(
-                    stated >= actual, path, key, f"is {stated} in the root; entries have {actual}"
+                    recorded >= actual,
+                    path,
+                    key,
+                    f"is {recorded} in the root; entries have {actual}",
                 )
 
 

@@ -15,7 +15,6 @@ from frazil.format.metadata.metadata import (
     Snapshot,
     TableMetadata,
 )
-from frazil.format.partition_fields import source_ids
 from frazil.maintenance.check.problems import Problems
 
 _CLOCK_SKEW_MS = 60_000
@@ -45,7 +44,7 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
     ):
         twice = sorted(id for id, count in Counter(ids).items() if count > 1)
         problems.need(not twice, where, name, f"id {twice} is used more than once")
-    for name, current, known in (
+    for name, current, known_ids in (
         ("current-schema-id", metadata.current_schema_id, {s.schema_id for s in metadata.schemas}),
         ("default-spec-id", metadata.default_spec_id, set(metadata.specs_by_id())),
         (
@@ -54,7 +53,7 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
             {0, *(order.order_id for order in metadata.sort_orders)},
         ),
     ):
-        problems.need(int(current) in known, where, name, f"is {current}, which does not exist")
+        problems.need(int(current) in known_ids, where, name, f"is {current}, which does not exist")
     columns = {id for schema in metadata.schemas for id in schema.field_ids}
     derived = {int(column.expr_id) for column in metadata.expressions}
     highest = max((*columns, *(id for id in derived if id < FIRST_DERIVED_ID)), default=0)
@@ -84,17 +83,17 @@ def _check_partitions(metadata: TableMetadata, problems: Problems, where: str) -
         f"is {metadata.last_partition_id}; partition field id {highest} is in use",
     )
     for part in parts:
-        for source in source_ids(part):
+        for source in part.source_ids:
             problems.need(
                 source in columns,
                 where,
                 "partition-specs",
                 f"field {part.name!r} has source id {source}, which no schema has",
             )
-    known = {part.field_id for part in parts}
+    field_ids = {part.field_id for part in parts}
     for column in metadata.expressions:
         problems.need(
-            column.partition_field_id is None or column.partition_field_id in known,
+            column.partition_field_id is None or column.partition_field_id in field_ids,
             where,
             "expressions",
             f"{column.name!r} is for partition field {column.partition_field_id}, "
@@ -103,10 +102,10 @@ def _check_partitions(metadata: TableMetadata, problems: Problems, where: str) -
 
 
 def _check_refs(metadata: TableMetadata, history: History, problems: Problems, where: str) -> None:
-    known = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
+    snapshot_ids = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     for name, ref in metadata.refs.items():
         problems.need(
-            int(ref.snapshot_id) in known,
+            int(ref.snapshot_id) in snapshot_ids,
             where,
             f"refs.{name}",
             f"points at snapshot {ref.snapshot_id}, which the table does not have",
@@ -178,11 +177,11 @@ def _follows(after_ms: int, before_ms: int) -> bool:
 
 
 def _check_log(history: History, problems: Problems, where: str) -> None:
-    known = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
+    snapshot_ids = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     before = None
     for entry in history.snapshot_log:
         problems.need(
-            int(entry.snapshot_id) in known,
+            int(entry.snapshot_id) in snapshot_ids,
             where,
             "snapshot-log",
             f"names snapshot {entry.snapshot_id}, which the table does not have",

@@ -15,7 +15,7 @@ from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.address_set import AddressSet, hashes_in
 from frazil.maintenance.removal.reachable import Reach
 from frazil.storage import Storage
-from frazil.storage.deletion import delete_reporting
+from frazil.storage.base import delete_reporting
 from frazil.value_classes import dataclass
 
 _DELETED_TOGETHER: Final = 1_000

@@ -13,29 +13,29 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
-
-from pyiceberg.table.name_mapping import NameMapping
 
 from frazil.catalog.backend import CatalogBackend, TableHead, TableName
 from frazil.catalog.names import Identifier
 from frazil.commit.context import CommitContext
 from frazil.commit.handle import new_snapshot_id
+from frazil.commit.head import Draft, Landed, Outcome, State
 from frazil.commit.loop import discard, undoing
 from frazil.errors import InvalidInput, NotFound, Unsupported
-from frazil.format.metadata.defaults import UNSORTED
-from frazil.format.metadata.metadata import SchemaId, SortOrderId, SpecId, TableMetadata
-from frazil.paimon.adoption import course
-from frazil.paimon.adoption.apply import (
-    LOCATION,
-    SNAPSHOT_ID,
-    SNAPSHOT_TIME,
-    Run,
-    summary_of,
+from frazil.format.metadata.metadata import (
+    History,
+    SchemaId,
+    Snapshot,
+    SortOrderId,
+    SpecId,
+    TableMetadata,
 )
+from frazil.iceberg.name_mapping import NameMapping
+from frazil.iceberg.sorting import UNSORTED
+from frazil.paimon.adoption import course
+from frazil.paimon.adoption.apply import LOCATION, SNAPSHOT_ID, SNAPSHOT_TIME, Run, summary_of
 from frazil.paimon.adoption.course import AdoptionPlan, BranchPlan
-from frazil.paimon.adoption.staging import StagedHead
 from frazil.paimon.adoption.takeover import MergeFiles, Takeover, prepare
 from frazil.paimon.adoption.verify import Listing
 from frazil.paimon.read import as_iceberg
@@ -46,6 +46,59 @@ from frazil.storage import Places, checked_location
 from frazil.text_format import counted
 from frazil.tree.cache import ManifestCache
 from frazil.value_classes import dataclass, field, replace
+
+
+class StagedHead:
+    """The head of a table that only this process knows."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        self._history = History()
+        self._version = 0
+
+    @property
+    def history(self) -> History:
+        """Every snapshot staged so far."""
+        return self._history
+
+    def load(self) -> State:
+        """The state as staged."""
+        snapshot_ids = {ref.snapshot_id for ref in self._metadata.refs.values()}
+        return State(
+            version=self._version,
+            metadata=self._metadata,
+            snapshots={
+                s.snapshot_id: s for s in self._history.snapshots if s.snapshot_id in snapshot_ids
+            },
+        )
+
+    def swap(self, base: State, draft: Draft) -> Outcome:
+        """Take the draft; there are no other writers here."""
+        self._history = self._history.advanced(
+            base.metadata,
+            draft.metadata,
+            added=draft.added_snapshots,
+            removed=draft.removed_snapshot_ids,
+        )
+        self._metadata = draft.metadata
+        self._version += 1
+        return Landed(states=(self.load(),))
+
+    def landed(self, snapshot_id: int) -> State | None:
+        """The state, if that snapshot is staged."""
+        return self.load() if self._history.snapshot(snapshot_id) is not None else None
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One staged snapshot."""
+        snapshot = self._history.snapshot(snapshot_id)
+        if snapshot is None:
+            raise NotFound(f"no snapshot {snapshot_id} is staged")
+        return snapshot
+
+    def snapshots(self) -> Iterable[Snapshot]:
+        """Every staged snapshot, oldest first."""
+        return self._history.snapshots
+
 
 log = logging.getLogger("frazil.paimon")
 
@@ -90,10 +143,10 @@ class Adopted:
     def __str__(self) -> str:
         lines = [f"{self.identifier}: {'adopted' if self.is_new else 'brought up to date'}"]
         lines += [
-            f"snapshot {taken.paimon_snapshot_id} of {taken.branch} is {taken.snapshot_id}: "
-            f"{counted(taken.added_files, 'file')} added, {taken.removed_files:,} removed, "
-            f"{counted(taken.changed_vectors, 'deletion vector')} changed"
-            for taken in self.snapshots
+            f"snapshot {adopted.paimon_snapshot_id} of {adopted.branch} is {adopted.snapshot_id}: "
+            f"{counted(adopted.added_files, 'file')} added, {adopted.removed_files:,} removed, "
+            f"{counted(adopted.changed_vectors, 'deletion vector')} changed"
+            for adopted in self.snapshots
         ]
         if not self.snapshots:
             lines.append("nothing new in Paimon")
@@ -241,16 +294,16 @@ def _metadata(
     earlier = [main.table.schema(i) for i in main.table.schema_ids() if i < version.id]
     schema = as_iceberg.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
     spec = as_iceberg.partition_spec(version)
-    own = {
+    own_properties = {
         # The data files are Paimon's: no engine may delete them when it expires or drops.
         "gc.enabled": "false",
         LOCATION: main.table.location,
-        NAME_MAPPING.key: _mapping(course_, options).model_dump_json(),
+        NAME_MAPPING.key: _mapping(course_, options).json(),
     }
     if options.exclude:
-        own[EXCLUDE] = json.dumps(options.exclude)
+        own_properties[EXCLUDE] = json.dumps(options.exclude)
     if version.comment:
-        own["comment"] = version.comment
+        own_properties["comment"] = version.comment
     tracked = version.is_enabled("row-tracking.enabled")
     return TableMetadata(
         table_uuid=uuid.uuid4(),
@@ -264,7 +317,7 @@ def _metadata(
         last_partition_id=max(as_iceberg.partition_field_ids(version), default=999),
         sort_orders=(UNSORTED,),
         default_sort_order_id=SortOrderId(UNSORTED.order_id),
-        properties={**properties, **own},
+        properties={**properties, **own_properties},
         next_row_id=_NUMBERED_FROM if tracked else 0,
     )
 
@@ -334,15 +387,15 @@ def _take(
     if takeover.merged.any() and options.merge is not None:
         run.use_schema(leg.table, options.exclude, takeover.state.snapshot)
         merged = options.merge(takeover, run.context.storage, run.state.metadata, run.pending)
-    taken = run.take(leg, takeover, exclude=options.exclude, merged=merged)
+    report = run.take(leg, takeover, exclude=options.exclude, merged=merged)
     progress.snapshots.append(
         TakenSnapshot(
             branch=leg.branch,
             paimon_snapshot_id=takeover.state.snapshot.id,
-            snapshot_id=taken.snapshot_id,
-            added_files=taken.added_files,
-            removed_files=taken.removed_files,
-            changed_vectors=taken.changed_vectors,
+            snapshot_id=report.snapshot_id,
+            added_files=report.added_files,
+            removed_files=report.removed_files,
+            changed_vectors=report.changed_vectors,
         )
     )
 
@@ -397,7 +450,7 @@ def _continue(
     for branch in since:
         run.check_unchanged(branch, name)
     progress = _Progress(notes=list(course_.notes))
-    run.set_properties({NAME_MAPPING.key: _mapping(course_, options).model_dump_json()})
+    run.set_properties({NAME_MAPPING.key: _mapping(course_, options).json()})
     _adopt_all(run, course_, options, progress)
     log.info("%s: %d more snapshots of %s", name, len(progress.snapshots), table.location)
     return _adopted(name, progress, is_new=False)

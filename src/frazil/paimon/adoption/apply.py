@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.catalog.names import Identifier
@@ -34,6 +33,7 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
 )
 from frazil.format.vectors import puffin
+from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption.course import BranchPlan
 from frazil.paimon.adoption.takeover import Takeover, entries, taken_vectors
 from frazil.paimon.read import as_iceberg
@@ -64,14 +64,14 @@ class UseSchema:
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
         """The metadata with the schema current."""
         same = [s for s in metadata.schemas if s == self.schema]
-        taken = {s.schema_id for s in metadata.schemas}
+        schema_ids = {s.schema_id for s in metadata.schemas}
         chosen = self.schema
         if same:
             chosen = same[0]
-        elif self.schema.schema_id in taken:
+        elif self.schema.schema_id in schema_ids:
             chosen = Schema(
                 *self.schema.fields,
-                schema_id=max(taken) + 1,
+                schema_id=max(schema_ids) + 1,
                 identifier_field_ids=self.schema.identifier_field_ids,
             )
         return replace(
@@ -154,9 +154,9 @@ class Run:
         added = self._born(added, born)
         if merged is not None:
             added = EntryBatch.concat([added, merged])
-        gone = EntryBatch(pa.table({"location": before.locations.filter(pa.array(went))}))
+        removed = EntryBatch(pa.table({"location": before.locations.filter(pa.array(went))}))
         snapshot = takeover.state.snapshot
-        change = self._change(leg, snapshot, added, gone, edits)
+        change = self._change(leg, snapshot, added, removed, edits)
         result = self._land(
             replace(change, updates=(self._schema_update(leg.table, exclude, snapshot),)),
             now_ms=snapshot.time_ms,
@@ -170,7 +170,7 @@ class Run:
         return Done(
             snapshot_id=result.snapshot_id,
             added_files=added.num_rows,
-            removed_files=gone.num_rows,
+            removed_files=removed.num_rows,
             changed_vectors=len(edits),
         )
 
@@ -292,12 +292,12 @@ class Run:
 
     def start_branch(self, branch: str, fork: PaimonSnapshot | None, notes: list[str]) -> None:
         """Create a branch where it left `main`, or at the nearest adopted snapshot."""
-        taken = self._taken(MAIN_BRANCH)
-        at = max((i for i in taken if fork is not None and i <= fork.id), default=None)
+        main_ids = self._taken(MAIN_BRANCH)
+        at = max((i for i in main_ids if fork is not None and i <= fork.id), default=None)
         if at is None:
-            at = min(taken)
+            at = min(main_ids)
             notes.append(f"branch {branch!r} starts at snapshot {at}, the oldest that was adopted")
-        ref = SnapshotRef(snapshot_id=SnapshotId(taken[at]))
+        ref = SnapshotRef(snapshot_id=SnapshotId(main_ids[at]))
         self._set_ref(branch, ref)
 
     def tag(self, leg: BranchPlan, tag: Tag) -> str | None:
@@ -352,17 +352,17 @@ class Run:
 
     def check_unchanged(self, branch: str, name: Identifier) -> None:
         """Refuse to go on when the files of a branch were changed by others."""
-        tip, taken = self.state.tip(branch), self.tip_taken(branch)
+        tip, tip_id = self.state.tip(branch), self.tip_taken(branch)
         assert tip is not None
-        assert taken is not None
-        if tip.snapshot_id == taken.snapshot_id:
+        assert tip_id is not None
+        if tip.snapshot_id == tip_id.snapshot_id:
             return
-        now, then = self._files_at(tip), self._files_at(taken)
+        now, then = self._files_at(tip), self._files_at(tip_id)
         same = set(now.locations.to_pylist()) == set(then.locations.to_pylist())
         if not same or dict(now.cardinalities) != dict(then.cardinalities):
             raise InvalidInput(
                 f"{name}: {branch} was changed here since Paimon's snapshot "
-                f"{taken.summary[SNAPSHOT_ID]} was adopted ({tip.operation}, snapshot "
+                f"{tip_id.summary[SNAPSHOT_ID]} was adopted ({tip.operation}, snapshot "
                 f"{tip.snapshot_id}); going on would mix both. Adopt it under another name"
             )
 

@@ -173,17 +173,17 @@ def _by_overlap(
     np.maximum.at(highest, buckets, levels)
     has_deletes = np.zeros(size, bool)
     np.logical_or.at(has_deletes, buckets, deletes)
-    whole = (lowest > 0) & (lowest == highest) & ~has_deletes
-    open_rows = np.flatnonzero(~whole[buckets])
+    is_plain = (lowest > 0) & (lowest == highest) & ~has_deletes
+    open_rows = np.flatnonzero(~is_plain[buckets])
     if not len(open_rows):
         return classified
     part = files.take(pa.array(open_rows))
     alone = np.zeros(files.num_rows, bool)
     alone[open_rows] = _alone_in_key_range(part, schema, buckets[open_rows])
-    contested = ~whole[buckets] & ~alone
+    contested = ~is_plain[buckets] & ~alone
     reason = "key range overlaps that of another file of its bucket"
     classified = classified.with_class(needs_merge(reason), contested)
-    lone_deletes = ~whole[buckets] & alone & deletes
+    lone_deletes = ~is_plain[buckets] & alone & deletes
     return classified.with_class(needs_merge("holds delete rows"), lone_deletes)
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from frazil.errors import NotFound
 from frazil.paimon.read.directories import MAIN_BRANCH
-from frazil.paimon.read.live import live_entries
+from frazil.paimon.read.manifest_tables import live_entries
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag
 from frazil.value_classes import dataclass, replace
@@ -84,23 +84,25 @@ def _leg(
 ) -> BranchPlan:
     ids = table.snapshot_ids()
     tagged = table.tags() if tags else ()
-    known: dict[int, PaimonSnapshot] = {tag.snapshot.id: tag.snapshot for tag in tagged}
-    if snapshot_id is not None and snapshot_id not in ids and snapshot_id not in known:
+    tagged_snapshots: dict[int, PaimonSnapshot] = {tag.snapshot.id: tag.snapshot for tag in tagged}
+    if snapshot_id is not None and snapshot_id not in ids and snapshot_id not in tagged_snapshots:
         available = f"{ids[0]} to {ids[-1]}" if ids else "none"
         raise NotFound(
             f"{table.location}: no snapshot {snapshot_id} on {branch}; there are {available}"
         )
-    if not ids and not known:
+    if not ids and not tagged_snapshots:
         raise NotFound(f"{table.location}: the table has no snapshot yet")
-    goal = snapshot_id if snapshot_id is not None else max([*ids, *known])
-    chosen = {goal, *(i for i in known if i <= goal)}
+    goal = snapshot_id if snapshot_id is not None else max([*ids, *tagged_snapshots])
+    chosen = {goal, *(i for i in tagged_snapshots if i <= goal)}
     if history:
         chosen |= {i for i in ids if i <= goal}
     if since is not None:
         chosen = {i for i in chosen if i > since}
-    snapshots = tuple(known[i] if i in known else table.snapshot(i) for i in sorted(chosen))
-    kept = tuple(tag for tag in tagged if tag.snapshot.id <= goal)
-    return BranchPlan(table=table, branch=branch, snapshots=snapshots, tags=kept)
+    snapshots = tuple(
+        tagged_snapshots[i] if i in tagged_snapshots else table.snapshot(i) for i in sorted(chosen)
+    )
+    reached_tags = tuple(tag for tag in tagged if tag.snapshot.id <= goal)
+    return BranchPlan(table=table, branch=branch, snapshots=snapshots, tags=reached_tags)
 
 
 def _forked(leg: BranchPlan, main: PaimonTable, since: int | None) -> BranchPlan:
@@ -108,24 +110,27 @@ def _forked(leg: BranchPlan, main: PaimonTable, since: int | None) -> BranchPlan
     if since is not None:
         return leg
     shared: PaimonSnapshot | None = None
-    mine = {snapshot.id: snapshot for snapshot in leg.table.snapshots()}
-    theirs = {snapshot.id: snapshot for snapshot in main.snapshots()}
-    theirs |= {tag.snapshot.id: tag.snapshot for tag in main.tags()}
-    for snapshot_id in sorted(mine):
-        other = theirs.get(snapshot_id)
-        if other is not None and other.manifest_lists == mine[snapshot_id].manifest_lists:
+    branch_snapshots = {snapshot.id: snapshot for snapshot in leg.table.snapshots()}
+    main_snapshots = {snapshot.id: snapshot for snapshot in main.snapshots()}
+    main_snapshots |= {tag.snapshot.id: tag.snapshot for tag in main.tags()}
+    for snapshot_id in sorted(branch_snapshots):
+        other = main_snapshots.get(snapshot_id)
+        if (
+            other is not None
+            and other.manifest_lists == branch_snapshots[snapshot_id].manifest_lists
+        ):
             shared = other
-    own = tuple(s for s in leg.snapshots if shared is None or s.id > shared.id)
-    named = tuple(t for t in leg.tags if shared is None or t.snapshot.id > shared.id)
-    return replace(leg, snapshots=own, tags=named, fork=shared)
+    own_snapshots = tuple(s for s in leg.snapshots if shared is None or s.id > shared.id)
+    own_tags = tuple(t for t in leg.tags if shared is None or t.snapshot.id > shared.id)
+    return replace(leg, snapshots=own_snapshots, tags=own_tags, fork=shared)
 
 
 def _clash(main: PaimonTable, view: PaimonTable) -> str | None:
     """Why a branch cannot share the table's columns: an id that means two columns."""
-    known = {field.id: field for schema in main.schemas().values() for field in schema.fields}
+    main_fields = {field.id: field for schema in main.schemas().values() for field in schema.fields}
     for schema in view.schemas().values():
         for field in schema.fields:
-            other = known.get(field.id)
+            other = main_fields.get(field.id)
             if other is not None and other.type.name is not field.type.name:
                 return (
                     f"its column {field.name!r} has the id {field.id} of the table's column "

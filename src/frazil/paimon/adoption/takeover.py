@@ -12,8 +12,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping
 
 from frazil import arrow_compute as pc
 from frazil.errors import Unsupported
@@ -23,6 +21,8 @@ from frazil.format.entries.fields import ContentType, partition_key
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.values.types import arrow_type, promote
+from frazil.iceberg.name_mapping import NameMapping
+from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption import classify, verify
 from frazil.paimon.adoption.classify import Classified, FileClass, Verdict
 from frazil.paimon.adoption.verify import Listing, Mask

@@ -159,8 +159,8 @@ def _lines(report: Report) -> list[str]:
                 lines.append(f"{'':46}{line['advice']}")
         if item.deleted_rows:
             lines.append(f"  deletion vectors delete {counted(item.deleted_rows, 'row')}")
-        whole = [p for p in item.problems if not p.startswith(tuple("0123456789"))]
-        lines += [f"  {problem}" for problem in whole]
+        table_problems = [p for p in item.problems if not p.startswith(tuple("0123456789"))]
+        lines += [f"  {problem}" for problem in table_problems]
     if report.tags:
         lines.append(f"tags: {', '.join(report.tags)}")
     if report.branches:

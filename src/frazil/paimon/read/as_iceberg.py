@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import MappedField, NameMapping
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
-
 from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg.name_mapping import MappedField, NameMapping
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 from frazil.paimon.read.data_types import (
     BINARIES,
     STRINGS,
@@ -27,6 +26,7 @@ from frazil.paimon.read.data_types import (
     iceberg_field,
 )
 from frazil.paimon.read.table_schema import TableSchema
+from frazil.value_classes import replace
 
 FIRST_PARTITION_FIELD_ID: Final = 1000
 _INTEGERS: Final = (TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT)
@@ -66,7 +66,7 @@ def iceberg_schema(
             problems.append(str(error))
             continue
         if field.required and not all(_is_required_in(version, column.id) for version in versions):
-            field = field.model_copy(update={"required": False})
+            field = replace(field, required=False)
         fields.append(field)
     if problems:
         raise Unsupported(
@@ -85,8 +85,8 @@ def _is_required_in(schema: TableSchema, field_id: int) -> bool:
 
 def check_excluded(schemas: Iterable[TableSchema], exclude: Collection[str]) -> None:
     """Refuse to leave out columns that no version has."""
-    known = {field.name for schema in schemas for field in schema.fields}
-    unknown = sorted(set(exclude) - known)
+    names = {field.name for schema in schemas for field in schema.fields}
+    unknown = sorted(set(exclude) - names)
     if unknown:
         raise InvalidInput(f"cannot leave out {', '.join(unknown)}: unknown column")
 
@@ -115,7 +115,7 @@ def name_mapping(
     older = sorted((schema for schema in others if schema.id != current.id), key=lambda s: -s.id)
     levels = [[field for field in current.fields if field.name not in exclude]]
     levels += [list(schema.fields) for schema in older]
-    return NameMapping(_mapped(levels))
+    return NameMapping(tuple(_mapped(levels)))
 
 
 def _mapped(levels: Sequence[Sequence[DataField]]) -> list[MappedField]:
@@ -140,7 +140,7 @@ def _mapped(levels: Sequence[Sequence[DataField]]) -> list[MappedField]:
 
 
 def _mapped_field(field_id: int, names: list[str], fields: list[MappedField]) -> MappedField:
-    return MappedField.model_validate({"field-id": field_id, "names": names, "fields": fields})
+    return MappedField(names=tuple(names), field_id=field_id, fields=tuple(fields))
 
 
 def _nested(converted: IcebergType, types: Sequence[DataType]) -> list[MappedField]:
@@ -162,16 +162,16 @@ def misbound(version: TableSchema, reading: TableSchema, mapping: NameMapping) -
 
     `reading` is the schema under which the files are read: columns it does not have do not matter.
     """
-    return _misbound(version.fields, {field.id: field for field in reading.fields}, mapping.root)
+    return _misbound(version.fields, {field.id: field for field in reading.fields}, mapping.fields)
 
 
 def _misbound(
     fields: Sequence[DataField], expected: Mapping[int, DataField], mapping: Iterable[MappedField]
 ) -> list[str]:
-    known = {name: item for item in mapping for name in item.names}
+    items = {name: item for item in mapping for name in item.names}
     problems = []
     for field in fields:
-        bound = known.get(field.name)
+        bound = items.get(field.name)
         bound_id = None if bound is None else bound.field_id
         if bound_id != field.id and (field.id in expected or bound_id in expected):
             problems.append(field.name)
@@ -188,7 +188,7 @@ def _misbound_below(
         return _misbound(type.fields, {field.id: field for field in expected.fields}, mapping)
     if type.element is None or expected.element is None:
         return []
-    below = next((item.fields for item in mapping if item.names[0] in ("element", "value")), [])
+    below = next((item.fields for item in mapping if item.names[0] in ("element", "value")), ())
     return _misbound_below(type.element, expected.element, below)
 
 

@@ -100,10 +100,10 @@ def decode(rows: pa.Array | pa.ChunkedArray, types: Sequence[DataType]) -> list[
     than `len(types)` is an error.
     """
     data, start, size = _binary_layout(rows)
-    whole = _Rows(data, start, size)
+    all_rows = _Rows(data, start, size)
     present = size > 0
-    whole.require(4, present, "arity")
-    arity = np.where(present, whole.gather(start, ">i4").astype(np.int64), 0)
+    all_rows.require(4, present, "arity")
+    arity = np.where(present, all_rows.gather(start, ">i4").astype(np.int64), 0)
     empty = arity == 0
     wrong = ~empty & (arity != len(types))
     if wrong.any():

@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
-from pyiceberg import types as iceberg
 
 from frazil.errors import FormatError, Unsupported
+from frazil.iceberg import types as iceberg
 from frazil.value_classes import dataclass, replace
 
 

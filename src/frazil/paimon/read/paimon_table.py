@@ -18,7 +18,7 @@ from frazil import arrow_compute as pc
 from frazil.errors import FormatError, InvalidInput, NotFound
 from frazil.format.checks import check_text
 from frazil.paimon.read import binary_row, directories, manifest_tables, vector_files
-from frazil.paimon.read.live import live_entries
+from frazil.paimon.read.manifest_tables import live_entries
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag, parse_snapshot, parse_tag
 from frazil.paimon.read.table_schema import TableSchema, parse_schema
 from frazil.storage import FileInfo, Storage, is_local, storage_for
@@ -348,5 +348,5 @@ class PaimonTable:
             if "/" in name or name in ("", ".", ".."):
                 raise InvalidInput(f"{name!r} is not a file name")
         paths = [directories.manifest_path(self.location, name) for name in names]
-        read = in_threads(paths, lambda path: self._read(path, snapshot), threads=_READERS)
-        yield from zip(paths, read, strict=True)
+        tables = in_threads(paths, lambda path: self._read(path, snapshot), threads=_READERS)
+        yield from zip(paths, tables, strict=True)

@@ -13,14 +13,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType
 
 from frazil import arrow_compute as pc
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.stats import MAX_FIELD_ID
 from frazil.format.values.types import arrow_type, is_floating, is_variable_length, promote
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, NestedField, PrimitiveType
 from frazil.paimon.read import binary_row
 from frazil.paimon.read.data_types import DataField
 from frazil.paimon.read.table_schema import TableSchema
@@ -78,8 +78,8 @@ def content_stats(
             columns |= _constant_stats(field, constant, counts)
             continue
         parts = [
-            _part(field, group, one, counts.take(pa.array(group.rows)))
-            for group, one in zip(groups, decoded, strict=True)
+            _part(field, group, group_columns, counts.take(pa.array(group.rows)))
+            for group, group_columns in zip(groups, decoded, strict=True)
         ]
         columns |= _column_stats(field, parts, order, tightness)
     return columns
@@ -153,8 +153,8 @@ def _part(
     if field.field_id in decoded:
         lower, upper, nulls = decoded[field.field_id]
         lower, upper = _in_type(lower, field.field_type), _in_type(upper, field.field_type)
-        known = pc.is_valid(nulls)
-        values = pc.if_else(known, row_counts, pa.scalar(None, pa.int64()))
+        has_nulls = pc.is_valid(nulls)
+        values = pc.if_else(has_nulls, row_counts, pa.scalar(None, pa.int64()))
         return _Part(lower=lower, upper=upper, nulls=nulls, values=values)
     unknown = pa.nulls(size, kind)
     if any(item.id == field.field_id for item in group.schema.fields):
@@ -214,13 +214,13 @@ def _constant_stats(field: NestedField, values: pa.Array, counts: pa.Array) -> C
     kind = arrow_type(field.field_type)
     values = _in_type(values, field.field_type)
     is_nan = pc.is_nan(values) if is_floating(field.field_type) else None
-    known = pc.is_valid(values)
-    nulls = pc.if_else(known, pa.scalar(0, pa.int64()), counts)
+    is_valid = pc.is_valid(values)
+    nulls = pc.if_else(is_valid, pa.scalar(0, pa.int64()), counts)
     bounds = values if is_nan is None else pc.if_else(is_nan, pa.scalar(None, kind), values)
     stats = {
         "lower_bound": _widened(bounds, field.field_type, towards=-0.0),
         "upper_bound": _widened(bounds, field.field_type, towards=0.0),
-        "tight_bounds": pc.and_(known, pa.scalar(not is_floating(field.field_type))),
+        "tight_bounds": pc.and_(is_valid, pa.scalar(not is_floating(field.field_type))),
         "value_count": counts,
         "null_value_count": nulls,
     }
@@ -230,6 +230,6 @@ def _constant_stats(field: NestedField, values: pa.Array, counts: pa.Array) -> C
 
 def _without_unknown(field_id: int, columns: Columns) -> Columns:
     """Leave out what no file knows; a column nothing is known of has no statistics at all."""
-    known = {key: array for key, array in columns.items() if array.null_count < len(array)}
+    known_columns = {key: array for key, array in columns.items() if array.null_count < len(array)}
     tight = stats_key(field_id, "tight_bounds")
-    return {} if set(known) <= {tight} else known
+    return {} if set(known_columns) <= {tight} else known_columns

@@ -13,14 +13,14 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 
 from frazil.data.arrow_rows import ArrowRows
 from frazil.data.read.read_files import Reading, read_file
 from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
 from frazil.errors import Unsupported
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption.takeover import SPEC_ID
 from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.manifest_tables import ADD, DELETE

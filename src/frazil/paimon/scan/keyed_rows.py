@@ -62,8 +62,8 @@ def _system(file: KeyedFile, reading: Reading) -> pa.Table:
     try:
         with reading.storage.open(path).arrow() as source:
             is_orc = file.source.file_format == "orc"
-            read = orc.ORCFile(source) if is_orc else pq.ParquetFile(source)
-            table = read.read(columns=_SYSTEM.names).select(_SYSTEM.names).cast(_SYSTEM)
+            opened = orc.ORCFile(source) if is_orc else pq.ParquetFile(source)
+            table = opened.read(columns=_SYSTEM.names).select(_SYSTEM.names).cast(_SYSTEM)
     except (pa.ArrowException, KeyError, OSError) as error:
         raise FormatError(f"has no rows of a primary-key table: {error}", path=path) from error
     if file.dropped is None or not len(file.dropped):

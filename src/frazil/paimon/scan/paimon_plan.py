@@ -13,16 +13,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping
 
 from frazil import arrow_compute as pc
 from frazil.errors import FormatError, Unsupported
 from frazil.filter.prune.prune import PruneContext, might_match
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries.batch import EntryBatch
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.name_mapping import NameMapping
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption.takeover import SPEC_ID, Takeover, entries, prepare, taken_vectors
 from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.data_types import DataType
@@ -99,12 +99,12 @@ def plan(
     vectors = taken_vectors(table, takeover)
     plain = entries(takeover, location=table.location, vectors=vectors)
     mask = _might_match(where, plain, context)
-    kept = mask & ~_ruled_out(table, state, takeover, mask, where)
+    surviving = mask & ~_ruled_out(table, state, takeover, mask, where)
     merged = _merged_entries(takeover, table.location)
     merge_mask = _might_match(where, merged, context)
     files = tuple(
         KeyedFile(source=source, dropped=vectors.get(source.path))
-        for source in slices_of(plain.filter(kept), table.location)
+        for source in slices_of(plain.filter(surviving), table.location)
     )
     groups = _groups(table, state, takeover, merged, merge_mask)
     chosen = sum(len(group) for group in groups)
@@ -113,7 +113,7 @@ def plan(
         filter=filter_text(where),
         considered=plain.num_rows + merged.num_rows,
         pruned_by_statistics=int((~mask).sum() + (~merge_mask).sum()),
-        pruned_by_index=int((mask & ~kept).sum()),
+        pruned_by_index=int((mask & ~surviving).sum()),
         files=len(files) + chosen,
         merged_files=chosen,
         rows=sum(_left(file) for file in files)
@@ -146,21 +146,21 @@ def _merged_entries(takeover: Takeover, location: str) -> EntryBatch:
     keys = list(state.schema.trimmed_primary_keys)
     files = state.files
     names = pa.array([keys] * files.num_rows, pa.list_(pa.string()))
-    for own, key in (
+    for paimon_name, key in (
         ("value_min", "key_min"),
         ("value_max", "key_max"),
         ("value_null_counts", "key_null_counts"),
     ):
-        files = files.set_column(files.schema.get_field_index(own), own, files[key])
+        files = files.set_column(files.schema.get_field_index(paimon_name), paimon_name, files[key])
     index = files.schema.get_field_index("value_stats_cols")
     files = files.set_column(index, "value_stats_cols", pa.chunked_array([names]))
     assert takeover.schema is not None
-    kept = {*state.schema.primary_keys, *state.schema.partition_keys}
+    key_columns = {*state.schema.primary_keys, *state.schema.partition_keys}
     only_merged = replace(
         takeover,
         state=replace(state, files=files),
         classified=takeover.classified.as_taken(),
-        schema=Schema(*(field for field in takeover.schema.fields if field.name in kept)),
+        schema=Schema(*(field for field in takeover.schema.fields if field.name in key_columns)),
     )
     return entries(only_merged, location=location, vectors={})
 

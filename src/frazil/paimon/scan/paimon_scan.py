@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.schema import Schema
 
 from frazil import arrow_values
 from frazil.data.arrow_rows import ArrowRows
@@ -17,9 +15,11 @@ from frazil.data.schema import arrow_schema
 from frazil.data.write.row_input import conformed
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.condition import Condition, Where, condition
-from frazil.filter.rows.row_filter import columns_of, row_mask
+from frazil.filter.row_filter import columns_of, row_mask
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import ROWS
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.schema import Schema
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot
 from frazil.paimon.scan.keyed_rows import KeyedFile, keyed_rows
@@ -155,7 +155,7 @@ class PaimonScan(ArrowRows):
             if field in fields or field.name in rules.needed
         ]
         # Older rows of a key may lack what the newest has, so nothing is required yet.
-        optional = [field.model_copy(update={"required": False}) for field in needed]
+        optional = [replace(field, required=False) for field in needed]
         rows = keyed_rows(group, self._reading(Schema(*optional), AlwaysTrue()))
         self._check_kinds(rows, rules)
         merged = self._sql(rules.sql("rows", [field.name for field in fields]), rows)
@@ -187,10 +187,10 @@ class PaimonScan(ArrowRows):
 
     def _evaluated(self) -> Iterator[pa.RecordBatch]:
         """The rows that pass a condition which only an engine can evaluate."""
-        whole = replace(self, matching=Condition(filter=self.condition.filter), columns=None)
+        unprojected = replace(self, matching=Condition(filter=self.condition.filter), columns=None)
         names = ", ".join(quoted(field.name) for field in self.table_schema.fields)
         text = f"SELECT {names} FROM rows AS {quoted(ROWS.name)} WHERE {matching(self.condition)}"
-        for batch in replace(whole, max_rows=None).to_batches():
+        for batch in replace(unprojected, max_rows=None).to_batches():
             rows = self._sql(text, pa.Table.from_batches([batch]))
             for part in conformed(rows, self.table_schema):
                 yield _with_columns(part, self.arrow_schema)
@@ -207,11 +207,11 @@ def _with_columns(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def chosen(schema: Schema, names: Sequence[str]) -> Schema:
     """The columns of these names, in their order."""
-    own = {field.name: field for field in schema.fields}
-    unknown = [name for name in names if name not in own]
+    fields = {field.name: field for field in schema.fields}
+    unknown = [name for name in names if name not in fields]
     if unknown:
         raise InvalidInput(
             f"unknown column{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; the table has "
-            f"{', '.join(own)}{did_you_mean(unknown[0], list(own))}"
+            f"{', '.join(fields)}{did_you_mean(unknown[0], list(fields))}"
         )
-    return Schema(*(own[name] for name in dict.fromkeys(names)))
+    return Schema(*(fields[name] for name in dict.fromkeys(names)))

@@ -110,8 +110,8 @@ class PaimonSource:
                 return tag.snapshot
         ids = self.table.snapshot_ids()
         if number not in ids:
-            there = f"{ids[0]} to {ids[-1]}" if ids else "none"
-            raise NotFound(f"{self.table.location}: no snapshot {number}; there are {there}")
+            range_text = f"{ids[0]} to {ids[-1]}" if ids else "none"
+            raise NotFound(f"{self.table.location}: no snapshot {number}; there are {range_text}")
         return self.table.snapshot(number)
 
     def _at(self, moment: date) -> PaimonSnapshot:

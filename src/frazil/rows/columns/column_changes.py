@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil.commit.change import Change
 from frazil.data.projection import file_fields
@@ -20,6 +18,8 @@ from frazil.data.write.row_input import Rows, row_reader, schema_of
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.sql_text import ROWS, Expression, SqlText, columns_of_schema, sql_text
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.columns.column_functions import Called, Function, called
 from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile, refusal
@@ -90,10 +90,10 @@ def cheaper_by_columns(
     as their footers tell; `touched` counts the rows of each file. Parts of structs are updated with
     their rows."""
     none = np.zeros(planned.num_files, dtype=np.bool_)
-    named = list(paths)
-    fields = [metadata.schema().find_field(path[0]) for path in named]
+    paths_list = list(paths)
+    fields = [metadata.schema().find_field(path[0]) for path in paths_list]
     if (
-        any(len(path) > 1 for path in named)
+        any(len(path) > 1 for path in paths_list)
         or refusal(metadata, fields) is not None
         or NAME_MAPPING.key in metadata.properties
         or not planned.num_files
@@ -128,14 +128,14 @@ def _byte_share(storage: Storage, task: Task, ids: set[int]) -> float:
         return 2.0
     fields = file_fields(opened.schema)
     leaves = {leaf for column in fields if column.field_id in ids for leaf in column.leaves}
-    own = every = 0
+    chosen = every = 0
     for at in range(opened.footer.num_row_groups):
         group = opened.footer.row_group(at)
         for leaf in range(group.num_columns):
             size = group.column(leaf).total_compressed_size
             every += size
-            own += size if leaf in leaves else 0
-    return own / max(every, 1)
+            chosen += size if leaf in leaves else 0
+    return chosen / max(every, 1)
 
 
 # New columns
@@ -163,10 +163,7 @@ def new_columns(
         scan = editor.scan(None, None if read_columns is None else list(read_columns))
         fields |= sampled(scan, functions)
     return Schema(
-        *(
-            fields[name].model_copy(update={"field_id": at, "required": False})
-            for at, name in enumerate(columns, 1)
-        )
+        *(replace(fields[name], field_id=at, required=False) for at, name in enumerate(columns, 1))
     )
 
 
@@ -174,7 +171,7 @@ def sampled(scan: Scan, functions: Mapping[str, Function]) -> dict[str, NestedFi
     """The columns that functions give, as they say of the first row of a scan, or of none."""
     table = replace(scan, max_rows=1).to_arrow().combine_chunks()
     batches = table.to_batches() or [
-        pa.RecordBatch.from_pylist([], schema=arrow_schema(scan.schema))
+        pa.RecordBatch.from_pylist([], schema=arrow_schema(scan.read_schema))
     ]
     sample = pa.table({name: called(name, f, batches[0]) for name, f in functions.items()})
     return {column.name: column for column in schema_of(sample).fields}
@@ -212,8 +209,8 @@ def filled(
         names = read_columns
         if names is None:
             names = [c.name for c in schema.fields if c.name not in {*texts, *functions}]
-        read = editor.scan(None, list(names)).schema
-        updates.append(engine.called(planned, Called(functions, read), sink))
+        read_schema = editor.scan(None, list(names)).read_schema
+        updates.append(engine.called(planned, Called(functions, read_schema), sink))
     return updated_columns(editor.branch, planned, *updates)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
+from frazil import arrow_values
 from frazil.data.metadata_columns import POS
 from frazil.errors import InvalidInput
+from frazil.iceberg.schema import Schema
 from frazil.rows.actions import KEY
 from frazil.rows.columns.column_sink import ColumnSink, FileToUpdate
 from frazil.scan.tasks import TaskReader
@@ -29,14 +29,14 @@ class Called:
 
     def rows(self, files: Iterable[FileToUpdate], sink: ColumnSink) -> Generator[pa.RecordBatch]:
         """The values for the rows of files, and the number of each row."""
-        schema = Schema(*self.schema.fields, POS.model_copy(update={"name": KEY}))
+        schema = Schema(*self.schema.fields, replace(POS, name=KEY))
         reader = TaskReader(replace(sink.reading, schema=schema))
         for file in files:
             for batch in reader.read(file.task):
                 rows = batch.drop_columns([KEY])
                 values = {name: called(name, f, rows) for name, f in self.functions.items()}
-                keys = np.asarray(batch.column(KEY)) + file.base
-                yield pa.RecordBatch.from_pydict({**values, KEY: pa.array(keys)})
+                keys = arrow_values.to_numpy(batch.column(KEY)) + file.base
+                yield pa.RecordBatch.from_pydict({**values, KEY: arrow_values.array(keys)})
 
 
 def called(name: str, function: Function, rows: pa.RecordBatch) -> pa.Array:

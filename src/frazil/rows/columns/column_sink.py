@@ -12,11 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
-from pyiceberg.types import LongType, NestedField
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.commit.column_edits import ColumnEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LAST_UPDATED, POS
@@ -32,6 +30,9 @@ from frazil.errors import FormatError, InvalidInput, Unsupported
 from frazil.format.entries import fields as entry_fields
 from frazil.format.entries.revisions import revision_to_write
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import LongType, NestedField
 from frazil.properties.registry import FORMAT_REVISION
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Longs, Planned
@@ -164,7 +165,7 @@ class SinkWriter:
     def write(self, file: FileToUpdate, values: NewValues) -> UpdatedFile | None:
         """The column file of a data file; None where no row has a new value."""
         task = file.task
-        positions, rows = values.of_file(file.base, task.source.record_count)
+        positions, new = values.of_file(file.base, task.source.record_count)
         if not len(positions):
             return None
         if task.deletes:
@@ -173,7 +174,7 @@ class SinkWriter:
                 "columns; compact the table first, or update with mode='rows'",
                 feature="column updates under delete files",
             )
-        columns = self._columns(task, values, positions, rows)
+        columns = self._columns(task, positions, new)
         written = self._writer.write(columns, self._row_groups(task))
         edit = ColumnEdit(
             location=task.location,
@@ -202,28 +203,29 @@ class SinkWriter:
             ) from error
         return [block.rows for block in opened.blocks]
 
-    def _columns(
-        self, task: Task, values: NewValues, positions: Longs, rows: npt.NDArray[np.intp]
-    ) -> pa.Table:
+    def _columns(self, task: Task, positions: Longs, new: pa.Table) -> pa.Table:
         """The new columns of every row of a file, and when each row was updated last."""
         count = task.source.record_count
-        new = values.table.take(pa.array(rows))
         live = task.live_records
         old = None if live == len(positions) else self._old(task)
-        places = np.full(count, -1, dtype=np.int64)
-        if old is not None:
-            places[np.asarray(old.column(POS.name))] = np.arange(old.num_rows) + len(rows)
-        places[positions] = np.arange(len(rows))
-        index = pa.array(places, mask=places < 0)
+        index = None  # where every row has a new value, these are the column
+        if len(positions) < count:
+            places = np.full(count, -1, dtype=np.int64)
+            if old is not None:
+                held = arrow_values.to_numpy(old.column(POS.name))
+                places[held] = np.arange(old.num_rows) + len(positions)
+            places[positions] = np.arange(len(positions))
+            index = arrow_values.array(places, mask=places < 0)
         columns: list[Any] = []
         for field in self._writer.arrow:
             if field.name == LAST_UPDATED.name:
-                chunks = [pa.nulls(len(rows), pa.int64())]
+                chunks = [pa.nulls(len(positions), pa.int64())]
             else:
-                chunks = [*new.column(field.name).cast(field.type).chunks]
+                chunks = [*pc.cast(new.column(field.name), field.type).chunks]
             if old is not None:
-                chunks += old.column(field.name).cast(field.type).chunks
-            columns.append(pa.chunked_array(chunks, field.type).take(index))
+                chunks += pc.cast(old.column(field.name), field.type).chunks
+            column = pa.chunked_array(chunks, field.type)
+            columns.append(column if index is None else pc.take(column, index))
         return pa.Table.from_arrays(columns, schema=self._writer.arrow)
 
     def _old(self, task: Task) -> pa.Table:
@@ -245,28 +247,34 @@ class NewValues:
 
     table: pa.Table
     keys: Longs
-    order: npt.NDArray[np.intp]
+    order: npt.NDArray[np.intp] | None
+    """Which row of the table has each key; None if they are in order."""
 
     @staticmethod
     def of(batches: Iterator[pa.RecordBatch], fields: Sequence[NestedField]) -> NewValues:
         schema = Schema(_KEY_FIELD, *fields)
         held = [piece for batch in batches for piece in conformed(batch, schema)]
         table = pa.Table.from_batches(held, schema=arrow_schema(schema))
-        keys = np.asarray(table.column(KEY).combine_chunks(), dtype=np.int64)
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-        repeated = int((ordered[1:] == ordered[:-1]).sum())
-        if repeated:
-            raise InvalidInput(
-                f"{repeated} rows of the table have more than one new value; the keys of the new "
-                "values must be unique"
-            )
-        return NewValues(table=table.drop_columns([KEY]), keys=ordered, order=order)
+        keys = arrow_values.to_numpy(table.column(KEY))
+        values, order = table.drop_columns([KEY]), None
+        if not (keys[1:] > keys[:-1]).all():
+            order = np.argsort(keys, kind="stable")
+            keys = keys[order]
+            repeated = int((keys[1:] == keys[:-1]).sum())
+            if repeated:
+                raise InvalidInput(
+                    f"{repeated} rows of the table have more than one new value; the keys of the "
+                    "new values must be unique"
+                )
+        return NewValues(table=values, keys=keys, order=order)
 
-    def of_file(self, base: int, records: int) -> tuple[Longs, npt.NDArray[np.intp]]:
-        """Positions in a file that have new values, and the rows of the table with them."""
+    def of_file(self, base: int, records: int) -> tuple[Longs, pa.Table]:
+        """Positions in a file that have new values, and these."""
         start, end = np.searchsorted(self.keys, [base, base + records])
-        return self.keys[start:end] - base, self.order[start:end]
+        positions = self.keys[start:end] - base
+        if self.order is None:
+            return positions, self.table.slice(start, end - start)
+        return positions, pc.take(self.table, arrow_values.array(self.order[start:end]))
 
 
 __all__ = ["ColumnSink", "FileToUpdate", "NewValues", "SinkWriter", "UpdatedFile", "refusal"]

@@ -42,8 +42,8 @@ def written_here(planned: Planned, sink: ColumnSink, compute: Compute) -> list[U
 def _chunks(planned: Planned) -> Iterator[npt.NDArray[np.intp]]:
     """Files, as rows of the plan, of about so many rows together."""
     ends = np.cumsum(planned.records)
-    numbers = (ends - planned.records) // _CHUNK_ROWS if len(ends) else ends
-    for number in np.unique(numbers):
+    numbers = (ends - planned.records) // _CHUNK_ROWS
+    for number in dict.fromkeys(numbers.tolist()):
         yield np.flatnonzero(numbers == number)
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil import arrow_values
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, METADATA_COLUMNS, ROW_ID
@@ -22,6 +20,8 @@ from frazil.data.write.row_input import schema_of, with_plain_booleans
 from frazil.filter.condition import Condition
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import ROWS, RowsName, SqlText
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
 from frazil.rows.duckdb import duckdb_connection, duckdb_filter, duckdb_scan
 from frazil.rows.duckdb.duckdb_connection import connect, forget, open_folders, streaming
@@ -34,17 +34,16 @@ from frazil.rows.duckdb.duckdb_streams import streamed
 from frazil.rows.duckdb.duckdb_types import check_columns
 from frazil.rows.duckdb.duckdb_values import Values
 from frazil.rows.engine import Assignments, MergePlan
-from frazil.rows.matched_rows import MatchedRows
+from frazil.rows.matched_rows import MatchedRows, ReplacedRows
 from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.planned import Longs, Planned
-from frazil.rows.replaced_rows import ReplacedRows
 from frazil.rows.z_order import ZOrder
 from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     import duckdb
-    from pyiceberg.table.sorting import SortOrder
 
+    from frazil.iceberg.sorting import SortOrder
     from frazil.rows.columns.column_functions import Called
     from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
 
@@ -136,7 +135,9 @@ class DuckDbEngine:
         is_joined = _is_joined([planned.scan.condition.sql, *values.values()])
         with (
             explained("update"),
-            self._rows(_looked_at(planned, values), filtered=False, is_joined=is_joined) as rows,
+            self._rows(
+                _looked_at(planned, values), filtered=False, is_joined=is_joined, whole=True
+            ) as rows,
             Values(self.connection) as new,
         ):
             columns = _new_columns(new, rows_name, fields, values)
@@ -164,7 +165,7 @@ class DuckDbEngine:
         with (
             explained("merge_columns"),
             source.in_table() as copied,
-            self._rows(keys, filtered=False, is_joined=True) as rows,
+            self._rows(keys, filtered=False, is_joined=True, whole=True) as rows,
         ):
             columns = [f"s.{quoted(column.name)}" for column in fields]
             same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in on)
@@ -184,6 +185,7 @@ class DuckDbEngine:
     def types(self, planned: Planned, values: Mapping[str, SqlText]) -> Schema:
         """The columns that expressions over the rows of a plan give."""
         nothing = planned.part(np.zeros(0, dtype=np.intp))
+        nothing = _looked_at(nothing, {(name,): text for name, text in values.items()})
         with explained("add_columns"), self._rows(nothing, filtered=False, is_joined=False) as rows:
             columns = [f"({text.text}\n) AS {quoted(name)}" for name, text in values.items()]
             query = f"SELECT {', '.join(columns)} FROM ({rows}) {ROWS}"
@@ -242,13 +244,20 @@ class DuckDbEngine:
 
     @contextmanager
     def _rows(
-        self, planned: Planned, *, filtered: bool, is_joined: bool, key: bool = True
+        self,
+        planned: Planned,
+        *,
+        filtered: bool,
+        is_joined: bool,
+        key: bool = True,
+        whole: bool = False,
     ) -> Iterator[str]:
         scan = duckdb_scan.scan_sql(
             planned,
             filtered=filtered,
             key=key,
             is_joined=is_joined,
+            whole=whole,
             folders=open_folders(self.connection),
         )
         with self._bound(scan) as text_of_rows:

@@ -34,11 +34,11 @@ class _Failures:
     """The latest exceptions by number."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, Exception] = OrderedDict()
+        self._kept: OrderedDict[int, BaseException] = OrderedDict()
         self._numbers = count(1)
         self._lock = threading.Lock()
 
-    def keep(self, error: Exception) -> int:
+    def keep(self, error: BaseException) -> int:
         with self._lock:
             number = next(self._numbers)
             self._kept[number] = error
@@ -46,7 +46,7 @@ class _Failures:
                 self._kept.popitem(last=False)
             return number
 
-    def named_in(self, message: str) -> Exception | None:
+    def named_in(self, message: str) -> BaseException | None:
         match = _NUMBER.search(message)
         with self._lock:
             return None if match is None else self._kept.get(int(match[1]))
@@ -64,9 +64,9 @@ def kept() -> Iterator[None]:
     """Around code that DuckDB calls: what it raises is found again by `explained`."""
     try:
         yield
-    except RaisedForDuckDb:
+    except (RaisedForDuckDb, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise RaisedForDuckDb(f"frazil-failure-{_failures.keep(error)};") from error
 
 
@@ -100,6 +100,8 @@ def duckdb_kind(error: Exception) -> type[FrazilError] | None:
 
     text = str(error)
     below = _failures.named_in(text)
+    if below is not None and not isinstance(below, Exception):
+        raise below  # an interrupt, which met our code while DuckDB was reading from it
     if below is not None:
         return type(below) if isinstance(below, FrazilError) else StorageError
     match = _ERROR.match(text) or _JSON_KIND.match(text)

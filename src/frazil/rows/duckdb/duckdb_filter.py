@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
-
 from frazil.errors import InvalidInput
 from frazil.filter.bind.expression_column import is_of_files
-from frazil.filter.bind.filter_columns import Column
-from frazil.filter.bind.operators import ORDERED, Op, literals_of, operator_of
 from frazil.filter.condition import Condition
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import string_text
+from frazil.iceberg.expressions import (
+    ORDERED,
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Column,
+    Op,
+    Or,
+    literals_of,
+    operator_of,
+)
 from frazil.rows.duckdb.duckdb_types import literal
 
 _FORMS: Final = {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.types import NestedField
 
 from frazil import arrow_values
 from frazil.data.metadata_columns import FILE, LAST_UPDATED, PARTITION_ID, POS, ROW_ID, SPEC_ID
@@ -20,10 +19,14 @@ from frazil.data.statistics.footer import top_level_names
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import string_text, type_text
 from frazil.format.values.types import arrow_type
+from frazil.iceberg.types import NestedField
 from frazil.rows.duckdb.duckdb_types import default_text
 from frazil.rows.planned import Planned
 from frazil.storage import Storage
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from frazil.rows.duckdb.duckdb_parts import NamedParts
 
 _MAX_KNOWN: Final = 1 << 16
 _MAX_SHARED: Final = 1 << 10
@@ -96,6 +99,12 @@ class FileGroup:
     has_nan: bool = False
     distinct: Mapping[int, int] = field(default_factory=dict)
     """How many values columns have, by field id, where they were counted."""
+    files: tuple[DataFileSlice, ...] = ()
+    """What is read in place of the data files: column files, by the rows."""
+    beside: tuple[FileGroup, ...] = ()
+    """Other files of the same rows, with the columns that they have."""
+    alias: str = "r"
+    """What the rows are called."""
     _named: frozenset[int] = field(init=False, repr=False, compare=False)
     """Ids of columns whose names no other column, and nothing that DuckDB adds, has."""
 
@@ -116,14 +125,39 @@ class FileGroup:
         """The variable with such values."""
         return f"{self.name}_{name}"
 
+    def of_parts(self, parts: NamedParts) -> FileGroup:
+        """The same files, whose columns are in several files, or in others."""
+        first, *others = (
+            replace(
+                self,
+                name=f"{self.name}_{number}",
+                columns=part.columns,
+                names=names,
+                files=tuple(parts[int(row)][number][0].source for row in self.rows),
+                alias=f"c{number}" if number else "r",
+            )
+            for number, (part, names) in enumerate(parts[int(self.rows[0])])
+        )
+        return replace(first, beside=tuple(others))
+
+    @property
+    def same_row(self) -> str:
+        """Where a row of these files and one of those called `r` are one row."""
+        return " AND ".join(
+            f"{self.alias}.{at} = r.{at}" for at in ("file_index", "file_row_number")
+        )
+
     def stored(self, column: NestedField) -> str:
         """A column as the files have it."""
+        for others in self.beside:
+            if column in others.columns:
+                return others.stored(column)
         if self.names is None:
-            return f"r.{quoted(self._name_by_id(column))}"
+            return f"{self.alias}.{quoted(self._name_by_id(column))}"
         name = self.names[self.columns.index(column)]
         if name is None:
             return f"CAST({default_text(column)} AS {type_text(column.field_type)})"
-        return f"r.{quoted(name)}"
+        return f"{self.alias}.{quoted(name)}"
 
     def _name_by_id(self, column: NestedField) -> str:
         """What a column that is found by its id is called in plans and messages."""

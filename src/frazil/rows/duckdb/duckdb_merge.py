@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.types import NestedField
 
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import type_text
+from frazil.iceberg.types import NestedField
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action
 from frazil.rows.duckdb.duckdb_deleted import FILE as DELETED_FILE
 from frazil.rows.duckdb.duckdb_deleted import ROW as DELETED_ROW

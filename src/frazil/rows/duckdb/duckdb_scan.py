@@ -1,7 +1,8 @@
 """A planned scan as a lazy DuckDB relation: DuckDB's own Parquet reader does the reading.
 
 Files fall into groups, joined by UNION ALL. Untouched Parquet files are read as they are; of those
-with deleted rows, `duckdb_deleted` passes over the positions; what DuckDB would read wrongly
+with deleted rows, `duckdb_deleted` passes over the positions; columns of column files are read
+where they are (`duckdb_parts`); what DuckDB would read wrongly
 (`ColumnHistory.is_native`, files without field ids, equality deletes) comes from Frazil's reader as
 an Arrow stream. A file is known by `file_index`, its number in the list: `filename` is not what
 metadata calls it.
@@ -16,12 +17,11 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import NestedField
 
 from frazil import arrow_values
 from frazil.data.metadata_columns import (
@@ -40,7 +40,8 @@ from frazil.filter.text.sql_values import string_text, type_text
 from frazil.format import paths
 from frazil.format.entries.column_files import have_column_files
 from frazil.format.metadata.statistics_files import distinct_counts
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import NestedField, VariantType
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.actions import KEY
 from frazil.rows.duckdb import duckdb_deleted, duckdb_filter, duckdb_shapes
@@ -62,6 +63,7 @@ from frazil.value_classes import dataclass, field, replace
 if TYPE_CHECKING:
     import duckdb
 
+    from frazil.rows.duckdb.duckdb_parts import NamedParts
     from frazil.rows.duckdb.storage_files import StorageFiles
 
 FILE_INDEX: Final = "__frazil_file"
@@ -69,6 +71,8 @@ FILE_INDEX: Final = "__frazil_file"
 ROW_NUMBER: Final = "__frazil_row"
 _MAX_INLINE: Final = 32
 """Files; more are bound faster from a variable."""
+_MANY_COLUMNS: Final = 16
+"""From so many on, a join of files by the numbers of their rows takes little beside the reading."""
 MAX_FOOTERS: Final = 4_096
 """Files of which names are asked; more are read by ids."""
 
@@ -154,6 +158,7 @@ def scan_sql(
     raw: bool = False,
     is_joined: bool = True,
     inline: bool = False,
+    whole: bool = False,
     folders: Sequence[str] | None = None,
 ) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
@@ -170,6 +175,9 @@ def scan_sql(
 
     With `inline`, the paths of a few files are part of the text: to set a variable takes longer.
 
+    With `whole`, the query uses all columns of the scan, which are few. Files that were not
+    verified yet are then read by Frazil, which verifies the pages of these columns alone.
+
     `folders` are those that the connection may open files in, if not everywhere: others are read
     through the table's storage.
     """
@@ -181,6 +189,7 @@ def scan_sql(
         raw=raw,
         is_joined=is_joined,
         max_inline=max_inline,
+        whole=whole,
         folders=folders,
     )
     return scan.build()
@@ -202,6 +211,8 @@ _VALUES_OF_FILES: Final = {
     PARTITION_ID: "part",
 }
 _Mask = np.ndarray[Any, np.dtype[np.bool_]]
+_Layout = tuple[tuple[bool, tuple[int, ...], Names], ...]
+"""Which columns files have, and under which names, where a data file has column files."""
 
 
 class _ScanSql:
@@ -214,9 +225,11 @@ class _ScanSql:
         raw: bool,
         is_joined: bool,
         max_inline: int,
+        whole: bool,
         folders: Sequence[str] | None,
     ) -> None:
         self._planned = planned
+        self._whole = whole
         self._folders = folders
         self._is_joined = is_joined
         self._max_inline = max_inline
@@ -225,8 +238,9 @@ class _ScanSql:
         self._key = key
         self._raw = raw
         self._filtered = filtered and not self._scan.condition.is_everything
-        self._read_schema = planned.read_schema if self._filtered else self._scan.schema
+        self._read_schema = planned.read_schema if self._filtered else self._scan.read_schema
         check_columns(self._read_schema.fields)
+        self._parts: NamedParts = {}
         self._prefix = f"__frazil_{uuid.uuid4().hex[:12]}"
         self._out = ScanSql()
         # Rows that cannot match may be left out, as the files that were pruned are.
@@ -236,20 +250,21 @@ class _ScanSql:
         )
 
     def build(self) -> ScanSql:
-        planned = self._planned
         native = self._native_files()
         if self._reader.reading.verify_checksums:
-            sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
-            files = [
-                (planned.paths[row], sizes[row], int(planned.records[row]))
-                for row in np.flatnonzero(native)
-            ]
+            files = self._read_files(native)
+            if self._whole:
+                found = verified.unverified(chain.from_iterable(files.values()))
+                for row, own in files.items():
+                    native[row] = not any(path in found for path, _, _ in own)
+                files = {}
             storage = self._scan._handle.storage
+            every = list(chain.from_iterable(files.values()))
             self._out.unverified = lambda maximum: verified.verify(
-                storage, files, max_bytes=maximum
+                storage, every, max_bytes=maximum
             )
         dead = self._dead(np.flatnonzero(native))
-        if self._raw and native.all() and len(native):
+        if self._raw and native.all() and len(native) and not self._parts:
             self._out.raw = self._raw_rows(dead)
             return self._out
         parts = [self._parquet(group, dead) for group in self._groups(native, dead)]
@@ -266,7 +281,7 @@ class _ScanSql:
         scan = self._scan
         if not self._filtered and scan.max_rows is None:
             return inner
-        names = [quoted(column.name) for column in scan.schema.fields]
+        names = [quoted(column.name) for column in scan.read_schema.fields]
         chosen = ", ".join([*names, *([KEY] if self._key else [])])
         where = f" WHERE {duckdb_filter.matching(scan.condition)}" if self._filtered else ""
         limit = "" if scan.max_rows is None else f" LIMIT {scan.max_rows}"
@@ -282,7 +297,15 @@ class _ScanSql:
         ):
             return np.zeros(files.num_rows, dtype=np.bool_)
         mask = np.array([kind.lower() == "parquet" for kind in files.pylist("file_format")], bool)
-        mask &= ~have_column_files(files)
+        has_others = have_column_files(files)
+        if has_others.any():  # Loaded here: few tables have any.
+            from frazil.rows.duckdb.duckdb_parts import named_parts
+
+            stored, names = self._stored(), self._names_by_metadata
+            joins = len(stored) >= _MANY_COLUMNS or not self._scan.condition.is_everything
+            self._parts = named_parts(self._planned, stored, base_names=names, joins=joins)
+            has_others[list(self._parts)] = False
+        mask &= ~has_others
         for row in self._planned.plan.matches:
             if any(delete.equality_ids for delete in self._task(row).deletes):
                 mask[row] = False
@@ -290,6 +313,17 @@ class _ScanSql:
             # Files from elsewhere may leave out columns whose value their partition tells.
             mask &= ~np.array([paths.is_absolute(name) for name in files.pylist("location")], bool)
         return mask
+
+    def _read_files(self, native: _Mask) -> dict[int, list[tuple[str, int, int]]]:
+        """Path, size and rows of the files that DuckDB reads, by the row of the plan."""
+        planned, files = self._planned, {}
+        sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
+        for row in np.flatnonzero(native).tolist():
+            sources = [part.source for part, _ in self._parts.get(row, ())]
+            files[row] = [
+                (file.path, file.file_size_in_bytes, file.record_count) for file in sources
+            ] or [(planned.paths[row], sizes[row], int(planned.records[row]))]
+        return files
 
     def _identity_ids(self) -> set[int]:
         return {
@@ -310,24 +344,27 @@ class _ScanSql:
         # One `read_parquet` for each kind: deleted rows, NaN and other names each need other text.
         columns, has_nan = self._stored(), self._may_have_nan()
         distinct = distinct_counts(self._scan._handle.metadata, self._scan.snapshot)
-        rows_by_kind: dict[tuple[bool, bool, Names | None], list[int]] = {}
-        for row, names in self._file_names(np.flatnonzero(native), columns).items():
-            kind = (row in dead, bool(has_nan[row]), names)
+        rows_by_kind: dict[tuple[bool, bool, Names | None, _Layout], list[int]] = {}
+        plain = np.array([row for row in np.flatnonzero(native) if row not in self._parts], int)
+        for row, names in self._file_names(plain, columns).items():
+            kind = (row in dead, bool(has_nan[row]), names, ())
             rows_by_kind.setdefault(kind, []).append(row)
+        for row in (row for row in self._parts if native[row]):
+            layout = tuple((part.is_base, part.ids, names) for part, names in self._parts[row])
+            rows_by_kind.setdefault((row in dead, bool(has_nan[row]), None, layout), []).append(row)
         groups = []
-        for number, ((touched, with_nan, names), rows) in enumerate(rows_by_kind.items()):
+        for number, ((touched, with_nan, names, layout), rows) in enumerate(rows_by_kind.items()):
             times = duckdb_deleted.ESTIMATE if touched else 1
-            groups.append(
-                FileGroup(
-                    name=f"{self._prefix}_{number}",
-                    rows=typical_first(np.array(rows, dtype=np.intp), self._planned, times=times),
-                    columns=columns,
-                    names=names,
-                    touched=touched,
-                    has_nan=with_nan,
-                    distinct=distinct,
-                )
+            group = FileGroup(
+                name=f"{self._prefix}_{number}",
+                rows=typical_first(np.array(rows, dtype=np.intp), self._planned, times=times),
+                columns=columns,
+                names=names,
+                touched=touched,
+                has_nan=with_nan,
+                distinct=distinct,
             )
+            groups.append(group.of_parts(self._parts) if layout else group)
         return groups
 
     def _file_names(
@@ -388,7 +425,7 @@ class _ScanSql:
         outputs = [f"{group.output(column)} AS {quoted(column.name)}" for column in columns]
         if self._key:
             outputs.append(f"{group.file_value('base')} + r.file_row_number AS {KEY}")
-        joins, where = self._file_values(group), ""
+        joins, where = self._beside(group) + self._file_values(group), ""
         if group.touched:
             condition = self._undeleted(group, dead)
             if condition is None:
@@ -396,6 +433,12 @@ class _ScanSql:
             else:
                 where = f" WHERE {condition}"
         return f"SELECT {', '.join(outputs)} FROM {self._read_parquet(group)} r{joins}{where}"
+
+    def _beside(self, group: FileGroup) -> str:
+        return "".join(
+            f" JOIN {self._read_parquet(other)} {other.alias} ON {other.same_row}"
+            for other in group.beside
+        )
 
     def _raw_rows(self, dead: dict[int, Longs]) -> RawRows:
         columns = self._stored()
@@ -438,11 +481,15 @@ class _ScanSql:
         return next((one for one in every if self._names_by_metadata(one)), (ROW_ID,))
 
     def _read_parquet(self, group: FileGroup) -> str:
-        files = self._addresses(group.rows)
+        sources = group.files
+        locations = [file.path for file in sources] or [
+            self._planned.paths[at] for at in group.rows
+        ]
+        files = self._addresses(locations)
         self._out.num_files += len(files)
-        first = int(group.rows[0])
-        size = int(self._planned.plan.files.numpy("file_size_in_bytes")[first])
-        self._out.opened.append((self._planned.paths[first], size))
+        sizes = self._planned.plan.files.numpy("file_size_in_bytes")
+        size = sources[0].file_size_in_bytes if sources else int(sizes[int(group.rows[0])])
+        self._out.opened.append((locations[0], size))
         if len(files) <= self._max_inline:
             # Names in structs are taken as they are; others are patterns.
             listed = f"[{', '.join(f'{{filename: {string_text(file)}}}' for file in files)}]"
@@ -452,12 +499,12 @@ class _ScanSql:
             listed = f"getvariable('{variable}')"
         return f"read_parquet({listed}, {group.options()})"
 
-    def _addresses(self, rows: np.ndarray[Any, Any]) -> list[str]:
+    def _addresses(self, locations: Sequence[str]) -> list[str]:
         """Paths as DuckDB takes them; those that are not local go through the storage."""
-        locations = [self._planned.paths[row] for row in rows]
         # A server's storage opens no path that its fence does not let through: DuckDB must ask it.
-        is_direct = getattr(self._scan._handle.storage, "is_direct", True)
-        if is_direct and all(is_local(path) for path in locations):
+        if getattr(self._scan._handle.storage, "is_direct", True) and all(
+            is_local(path) for path in locations
+        ):
             files = [local_path(path) for path in locations]
             if self._folders is None or _are_below(self._folders, files):
                 return files
@@ -466,6 +513,8 @@ class _ScanSql:
         if self._out.files is None:
             sizes = self._planned.plan.files.numpy("file_size_in_bytes").tolist()
             known = dict(zip(self._planned.paths, sizes, strict=True))
+            parts = [part.source for own in self._parts.values() for part, _ in own]
+            known |= {source.path: source.file_size_in_bytes for source in parts}
             protocol = f"{STORAGE_FILES}/{self._prefix.strip('_')}"
             self._out.files = StorageFiles(self._scan._handle.storage, known, protocol)
         return [self._out.files.address(path) for path in locations]
@@ -516,11 +565,17 @@ class _ScanSql:
 
     def _arrow(self, rows: np.ndarray[Any, Any]) -> str:
         # Loaded with the first such file: few tables have any.
-        from frazil.rows.duckdb.streamed_tasks import StreamedTasks
+        from frazil.rows.duckdb.task_stream import TaskStream
 
         name = f"{self._prefix}_arrow"
         bases = self._planned.bases[rows] if self._key else None
-        self._out.relations[name] = StreamedTasks(self._reader, self._planned.tasks(rows), bases)
+        stream = TaskStream.of(self._reader, self._planned.tasks(rows), bases)
+        if self._whole:
+            self._out.relations[name] = stream
+        else:
+            from frazil.rows.duckdb.streamed_tasks import StreamedTasks
+
+            self._out.relations[name] = StreamedTasks(stream)
         # DuckDB hands filters on plain columns to Arrow, for which NaN is not above all numbers.
         outputs = [
             # A variant that says null is null to DuckDB, and stays what it is.

@@ -9,20 +9,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import NestedField, StructType
 
 from frazil.data.metadata_columns import path_of
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import string_text, type_text
-from frazil.filter.transforms.transforms import result_type, transform_array
+from frazil.filter.transforms import result_type, transform_array
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import NestedField, StructType
 from frazil.rows.duckdb.duckdb_connection import streaming
 from frazil.rows.z_order import SAMPLE_ROWS, ZOrder, ZValue
 
 if TYPE_CHECKING:
     import duckdb
-    from pyiceberg.table.sorting import SortField, SortOrder
+
+    from frazil.iceberg.sorting import SortField, SortOrder
 
 
 @contextmanager
@@ -63,7 +64,7 @@ class _Functions:
 
 
 def _term(functions: _Functions, field: SortField, schema: Schema) -> str:
-    from pyiceberg.table.sorting import NullOrder, SortDirection
+    from frazil.iceberg.sorting import NullOrder, SortDirection
 
     kind = schema.find_field(field.source_id).field_type
     source = _column(schema, field.source_id)

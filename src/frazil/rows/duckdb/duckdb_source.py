@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 
 from frazil import arrow_values
 from frazil.data.conform import batch_bytes
@@ -23,6 +21,8 @@ from frazil.data.write.row_input import row_reader
 from frazil.errors import InvalidInput
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import type_text
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, IntegerType, LongType, UUIDType
 from frazil.rows.actions import SOURCE_ROW
 from frazil.rows.duckdb.duckdb_connection import forget
 from frazil.rows.duckdb.duckdb_failures import explained

@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.sql_values import blob_text, escaped_text, string_text, type_text
 from frazil.format.values.types import plain_value
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 
 _NOT_NATIVE: Final = (ice.GeometryType, ice.GeographyType, ice.UnknownType, VariantType)
 _WIDENED: Final = (

@@ -6,8 +6,6 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil import arrow_values
 from frazil.data.schema import nested_arrow_type
@@ -17,6 +15,8 @@ from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import RowsName, SqlText
 from frazil.filter.text.sql_values import string_text, type_text
 from frazil.format.values.variant_type import has_variant
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, NestedField, StructType
 from frazil.rows.duckdb.duckdb_connection import forget
 from frazil.rows.duckdb.duckdb_types import literal
 from frazil.rows.engine import Assignments, Value

@@ -1,4 +1,4 @@
-"""Which requests are worked on, which wait, and which are sent away.
+"""Which requests are worked on, which wait, which are sent away; and bodies within their limits.
 
 Requests are worked on in lanes, each with threads of its own, so that plans and SQL never keep a
 commit waiting. A request has its place until its thread is done with it, also when the client has
@@ -7,14 +7,15 @@ gone: work that is abandoned counts as much as work that is waited for.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
-from frazil.serve.limits import MAX_BODIES_BYTES
-from frazil.serve.rest_errors import overloaded
+from frazil.serve.limits import MAX_BODIES_BYTES, MAX_BODY_PAUSE_S, MAX_BODY_S
+from frazil.serve.rest_errors import RestError, overloaded
 
 Result = TypeVar("Result")
 _Job = tuple[Callable[[], Any], "Future[Any]"]
@@ -48,10 +49,10 @@ class Lane:
 
     def check(self, principal: str | None) -> None:
         """429 or 503 when a request would find no place."""
-        own = self._max_per_principal
-        if principal is not None and own is not None and self._by_principal[principal] >= own:
+        limit = self._max_per_principal
+        if principal is not None and limit is not None and self._by_principal[principal] >= limit:
             raise overloaded(
-                f"{principal} has {own} {self._name} requests under way; wait for their answers",
+                f"{principal} has {limit} {self._name} requests under way; wait for their answers",
                 is_own=True,
             )
         if self.busy >= self._max:
@@ -136,4 +137,67 @@ class Bodies:
             self._held -= size
 
 
-__all__ = ["Bodies", "Lane"]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+
+
+class Gone(Exception):
+    """The client closed the connection."""
+
+
+class Body:
+    """The bytes of one body, counted until they are given back."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
+        self.size = 0
+
+    async def receive(
+        self, receive: Receive, *, stated: str | None, max_bytes: int, timeout_s: float
+    ) -> bytes:
+        """All of it. 413 when it is too large, which a stated length tells at once; 408 when it
+        does not arrive in time; Gone when the client has left."""
+        if stated is not None and stated.isdigit() and len(stated) < 20 and int(stated) > max_bytes:
+            raise _too_large(max_bytes)
+        chunks: list[bytes] = []
+        within_s = min(timeout_s, MAX_BODY_S)
+        try:
+            async with asyncio.timeout(within_s) as timer:
+                end = timer.when()
+                assert end is not None
+                has_more = True
+                while has_more:
+                    pause = asyncio.get_running_loop().time() + MAX_BODY_PAUSE_S
+                    timer.reschedule(min(end, pause))
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise Gone
+                    chunk = message.get("body", b"")
+                    self._count(len(chunk), max_bytes)
+                    chunks.append(chunk)
+                    has_more = bool(message.get("more_body"))
+        except TimeoutError:  # nothing has been done
+            raise RestError(
+                408,
+                "RequestTimeoutException",
+                f"the body did not arrive in {within_s:g} s, or paused for {MAX_BODY_PAUSE_S:g} s",
+            ) from None
+        return b"".join(chunks)
+
+    def _count(self, size: int, max_bytes: int) -> None:
+        if self.size + size > max_bytes:
+            raise _too_large(max_bytes)
+        self._bodies.take(size)
+        self.size += size
+
+    def give_back(self) -> None:
+        """It is not needed any more."""
+        size, self.size = self.size, 0
+        self._bodies.give_back(size)
+
+
+def _too_large(max_bytes: int) -> RestError:
+    return RestError(413, "RequestTooLargeException", f"the body is over {max_bytes} bytes")
+
+
+__all__ = ["Bodies", "Body", "Gone", "Lane", "Message", "Receive"]

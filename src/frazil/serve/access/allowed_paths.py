@@ -97,8 +97,8 @@ def view_fence(service: Service, namespace: Namespace) -> Fence:
 def folders_of(location: str, properties: Any) -> tuple[str, ...]:
     """Where a table's files may lie by its location and its properties."""
     place = TablePlace.of("table", location, properties)
-    named = (properties.get(key) for key in SOURCES)
-    return (place.location, *place.folders, *(folder for folder in named if folder))
+    sources = (properties.get(key) for key in SOURCES)
+    return (place.location, *place.folders, *(folder for folder in sources if folder))
 
 
 class _CatalogPlaces:
@@ -117,17 +117,17 @@ class _CatalogPlaces:
         is_limited: bool,
     ) -> Fence:
         warehouse = self._pointers.warehouse
-        named = [*folders]
+        allowed = [*folders]
         excluded: list[str] = []
         if not is_limited or (principal is not None and principal.may_write_everything()):
-            named.append(warehouse or "")
+            allowed.append(warehouse or "")
         elif namespace is not None:
-            own = [namespace_location(warehouse, namespace)] if warehouse else []
+            default = [namespace_location(warehouse, namespace)] if warehouse else []
             excluded = [
-                place for folder in own for place in self._others(folder, namespace, principal)
+                place for folder in default for place in self._others(folder, namespace, principal)
             ]
-            named += own
-        return Fence(named, linked=self._allowed, excluded=excluded)
+            allowed += default
+        return Fence(allowed, linked=self._allowed, excluded=excluded)
 
     def table_fence(
         self, namespace: Namespace, metadata: TableMetadata, *, is_limited: bool

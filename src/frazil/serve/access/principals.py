@@ -148,8 +148,8 @@ class TokenFile:
     def principal(self, token: str) -> Principal | None:
         digest = hashlib.sha256(token.encode()).hexdigest()
         match = None
-        for known, principal in self.tokens.items():  # all of them: constant time
-            if hmac.compare_digest(known, digest):
+        for stored_digest, principal in self.tokens.items():  # all of them: constant time
+            if hmac.compare_digest(stored_digest, digest):
                 match = principal
         return match
 

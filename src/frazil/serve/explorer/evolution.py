@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pyiceberg.schema import Schema, index_by_id, index_name_by_id
-from pyiceberg.types import NestedField, StructType
-
+from frazil.iceberg.schema import Schema, index_by_id, index_name_by_id
+from frazil.iceberg.types import NestedField, StructType
 from frazil.value_classes import dataclass
 
 
@@ -40,8 +39,8 @@ def schema_changes(before: Schema | None, after: Schema) -> list[SchemaChange]:
 
 
 def _changes(before: Schema, after: Schema) -> Iterator[SchemaChange]:
-    old, new = index_by_id(before), index_by_id(after)
-    old_names, new_names = index_name_by_id(before), index_name_by_id(after)
+    old, new = index_by_id(before.fields), index_by_id(after.fields)
+    old_names, new_names = index_name_by_id(before.fields), index_name_by_id(after.fields)
     for id, field in new.items():
         name = new_names[id]
         if id not in old:

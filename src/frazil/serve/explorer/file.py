@@ -224,12 +224,12 @@ def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
 
 def _slices(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
     """The files that the columns are read from, the data file first; none where that has all."""
-    (held,) = column_files_of(entry)
-    if not held:
+    (column_file,) = column_files_of(entry)
+    if not column_file:
         return []
     location = subject.table.location
     names = {column.field_id: column.name for column in subject.schema.fields}
-    elsewhere = {id for file in held for id in file.field_ids}
+    elsewhere = {id for file in column_file for id in file.field_ids}
     row = entry.row(0)
     return [
         {
@@ -243,7 +243,7 @@ def _slices(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
                 "bytes": file.file_size_in_bytes,
                 "columns": [names[id] for id in file.field_ids if id in names],
             }
-            for file in held
+            for file in column_file
         ),
     ]
 
@@ -252,7 +252,7 @@ def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dic
     """What snapshots did to a file, oldest first; whether that is all of it."""
     added_by = row.get("tracking.snapshot_id")
     steps: list[dict[str, Any]] = []
-    asked = 0
+    leaves_read = 0
     has_vector = row.get("deletion_vector.offset") is not None
     for snapshot in _ancestors(subject):
         if snapshot.snapshot_id == added_by:
@@ -261,8 +261,8 @@ def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dic
         has_vectors = has_vector and number(snapshot.summary, "added-dvs")
         if not has_vectors and not has_column_files(snapshot):
             continue
-        asked += 1
-        if asked > MAX_HISTORY_STEPS:
+        leaves_read += 1
+        if leaves_read > MAX_HISTORY_STEPS:
             break
         keys = ("location", "tracking.status", "tracking.sequence_number")
         modified = changes_of(subject.reader, snapshot, keys=keys).modified
@@ -276,11 +276,11 @@ def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dic
 
 def _ancestors(subject: Subject) -> Iterator[Snapshot]:
     """The snapshot and its parents, newest first, from one look at the history."""
-    known = {int(snapshot.snapshot_id): snapshot for snapshot in subject.table.snapshots()}
+    snapshots = {int(snapshot.snapshot_id): snapshot for snapshot in subject.table.snapshots()}
     walk = subject.snapshot
     while walk is not None:
         yield walk
-        walk = known.get(int(walk.parent_snapshot_id or 0))
+        walk = snapshots.get(int(walk.parent_snapshot_id or 0))
 
 
 _SENTENCES = {

@@ -100,13 +100,13 @@ def show(service: Service, call: Request) -> Response:
     """GET leaf."""
     subject = Subject.of(service, call)
     columns = subject.columns(call.query.get("columns"))
-    asked = call.query.get("column")
-    if asked and not any(str(column.id) == asked for column in columns):
-        columns = (*subject.columns(asked), *columns)
+    column_id = call.query.get("column")
+    if column_id and not any(str(column.id) == column_id for column in columns):
+        columns = (*subject.columns(column_id), *columns)
     root = RootView(subject, columns)
     view = LeafView(root, _leaf(root, call), _judge(subject, call))
     entries, live = view.entries, view.live
-    chosen = next((column for column in columns if str(column.id) == asked), None)
+    chosen = next((column for column in columns if str(column.id) == column_id), None)
     if chosen is None:
         chosen = columns[0] if columns else None
     rows = np.flatnonzero(_only(view, call.query.get("only", "all")))

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.types import IcebergType
 
 from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import promote
+from frazil.iceberg.types import IcebergType
 from frazil.serve.explorer import shown_values
 from frazil.value_classes import dataclass, field
 
@@ -75,11 +75,11 @@ class Scale:
             return Scale(kind="rank", arrow=arrow, ranks=tuple(sorted(both)))
         upper = _numbers(bounds.upper)
         assert upper is not None
-        known = np.concatenate([numbers, upper])
-        known = known[np.isfinite(known)]
-        if not known.size:
+        all_bounds = np.concatenate([numbers, upper])
+        all_bounds = all_bounds[np.isfinite(all_bounds)]
+        if not all_bounds.size:
             return Scale(kind="linear", arrow=arrow)
-        low, high = float(known.min()), float(known.max())
+        low, high = float(all_bounds.min()), float(all_bounds.max())
         tops = upper[np.isfinite(upper)]
         middle = float(np.median(tops)) if tops.size else high
         skewed = low > 0 and high > middle * _SKEWED and not pa.types.is_temporal(arrow)

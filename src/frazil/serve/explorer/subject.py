@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyiceberg.schema import Schema
-
 from frazil.format.entries.stats import TrackedField, is_ordered, tracked_fields
 from frazil.format.metadata.metadata import RefKind, Snapshot
-from frazil.format.partition_fields import source_ids
+from frazil.iceberg.schema import Schema
 from frazil.serve.exchange import Request
 from frazil.serve.limits import MAX_PAGE_COLUMNS
 from frazil.serve.rest_errors import bad_request
@@ -43,7 +41,9 @@ class Subject:
     def at(table: Table, named: str | None) -> Subject:
         """A table at a snapshot that has a name or an id; None is the head of main."""
         if not named:
-            return Subject(table=table, snapshot=table.current_snapshot(), schema=table.schema)
+            return Subject(
+                table=table, snapshot=table.current_snapshot(), schema=table.metadata.schema()
+            )
         snapshot = table.snapshot(named)
         ref = table.metadata.refs.get(named)
         heads = {
@@ -51,7 +51,7 @@ class Subject:
         }
         moving = ref is not None and ref.kind is RefKind.BRANCH
         if moving or (ref is None and snapshot.snapshot_id in heads):
-            return Subject(table=table, snapshot=snapshot, schema=table.schema)
+            return Subject(table=table, snapshot=snapshot, schema=table.metadata.schema())
         return Subject(table=table, snapshot=snapshot, schema=table.metadata.schema_of(snapshot))
 
     @property
@@ -75,23 +75,25 @@ class Subject:
 
     def columns(self, asked: str | None) -> tuple[TrackedField, ...]:
         """The columns of that ids; by default a few, those of partitions and order first."""
-        known = {column.id: column for column in self.bounded}
+        columns_by_id = {column.id: column for column in self.bounded}
         if asked:
             ids = _ids(asked)
-            return tuple(known[id] for id in ids if id in known)[:MAX_PAGE_COLUMNS]
+            return tuple(columns_by_id[id] for id in ids if id in columns_by_id)[:MAX_PAGE_COLUMNS]
         first = [*self.partition_sources, *self.sort_sources]
-        order = sorted(known, key=lambda id: first.index(id) if id in first else len(first))
-        return tuple(known[id] for id in order[:_BY_ITSELF])
+        order = sorted(columns_by_id, key=lambda id: first.index(id) if id in first else len(first))
+        return tuple(columns_by_id[id] for id in order[:_BY_ITSELF])
 
     @property
     def partition_sources(self) -> list[int]:
         """Ids of columns that the current spec is made of."""
-        return [source for field in self.table.spec.fields for source in source_ids(field)]
+        return [
+            source for field in self.table.metadata.spec().fields for source in field.source_ids
+        ]
 
     @property
     def sort_sources(self) -> list[int]:
         """Ids of columns that the current sort order is made of."""
-        return [field.source_id for field in self.table.sort_order.fields]
+        return [field.source_id for field in self.table.metadata.sort_order().fields]
 
 
 def _ids(text: str) -> Sequence[int]:

@@ -1,11 +1,15 @@
 """The tree of a snapshot as the page draws it: its root, leaves, and bounds by column.
 
-Everything is told from the one root; no leaf is opened.
+Everything is told from the one root; no leaf is opened. A tree may be told as a step from another
+one that the page has: a leaf never changes, so its name, entries, size and bounds are known once it
+was seen. A step names the leaves that stay as runs of places in the other tree and sends those that
+are new, the dead positions that differ, and how places on a column's scale moved.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +28,6 @@ from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
-from frazil.serve.explorer.tree_steps import step
 from frazil.serve.service import Service
 from frazil.tree.read import LeafRef, leaf_refs
 from frazil.value_classes import dataclass, replace
@@ -87,8 +90,8 @@ class RootView:
         """Which of its leaves this very snapshot wrote. Those of a flush are not marked as added,
         because their files are not new."""
         snapshot = self.subject.snapshot
-        mine = None if snapshot is None else snapshot.snapshot_id
-        return [at for at, leaf in enumerate(self.leaves) if leaf.snapshot_id == mine]
+        snapshot_id = None if snapshot is None else snapshot.snapshot_id
+        return [at for at, leaf in enumerate(self.leaves) if leaf.snapshot_id == snapshot_id]
 
     @property
     def delete_leaves(self) -> int:
@@ -116,18 +119,18 @@ class RootView:
 def show(service: Service, call: Request) -> Response:
     """GET tree; with `base`, a snapshot whose tree the page has, as a step from that one."""
     subject = Subject.of(service, call)
-    asked = call.query.get("columns")
-    body = _body(RootView(subject, subject.columns(asked)))
+    column_ids = call.query.get("columns")
+    body = _body(RootView(subject, subject.columns(column_ids)))
     base = _known(subject, call.query.get("base"))
     if base is None:
         return Response(body=body)
-    return Response(body=step(_body(RootView(base, base.columns(asked))), body))
+    return Response(body=step(_body(RootView(base, base.columns(column_ids))), body))
 
 
 def _known(subject: Subject, base: str | None) -> Subject | None:
     """The table at another snapshot, when it still has it."""
-    there = {str(snapshot.snapshot_id) for snapshot in subject.table.snapshots()}
-    if base is None or base not in there or subject.snapshot is None:
+    snapshot_ids = {str(snapshot.snapshot_id) for snapshot in subject.table.snapshots()}
+    if base is None or base not in snapshot_ids or subject.snapshot is None:
         return None
     return replace(Subject.at(subject.table, base), sizes=subject.sizes)
 
@@ -317,3 +320,97 @@ def cell_bounds(
         [None if np.isnan(bound) else float(bound) for bound in lowest],
         [None if np.isnan(bound) else float(bound) for bound in highest],
     )
+
+
+FIXED = ("id", "name", "entries", "bytes", "rows", "kind", "format_version", "written_by")
+"""What never changes about a leaf."""
+_TEXTS = ("lo_text", "hi_text", "nulls")
+_NEAR = 3e-5
+_NEW = -1
+
+
+def step(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The tree `after`, for a page that has `before`."""
+    old, new = before["leaves"], after["leaves"]
+    position_of = {id: at for at, id in enumerate(old["id"])}
+    origin = [position_of.get(id, _NEW) for id in new["id"]]
+    fresh = [at for at, was in enumerate(origin) if was == _NEW]
+    dead = {
+        str(at): new["dead"][at]
+        for at, was in enumerate(origin)
+        if was == _NEW or new["dead"][at] != old["dead"][was]
+    }
+    earlier = {column["id"]: column for column in before["columns"]}
+    return {
+        **after,
+        "base": before["snapshot"],
+        "leaves": {
+            "runs": _runs(origin),
+            **{name: [new[name][at] for at in fresh] for name in FIXED},
+            "dead": dead,
+            "dead_bins": {at: bins for at, bins in new["dead_bins"].items() if at in dead},
+            "fresh": new["fresh"],
+            "died": new["died"],
+        },
+        "columns": [
+            _column_step(earlier.get(column["id"]), column, origin, fresh)
+            for column in after["columns"]
+        ],
+    }
+
+
+def _runs(origin: Sequence[int]) -> list[list[int]]:
+    """Runs of leaves: where each starts in the other tree, -1 for new ones, and how many."""
+    runs: list[list[int]] = []
+    for was in origin:
+        if runs and (
+            (was == _NEW and runs[-1][0] == _NEW)
+            or (was != _NEW and runs[-1][0] != _NEW and was == sum(runs[-1]))
+        ):
+            runs[-1][1] += 1
+        else:
+            runs.append([was, 1])
+    return runs
+
+
+def _column_step(
+    old: Mapping[str, Any] | None,
+    new: Mapping[str, Any],
+    origin: Sequence[int],
+    fresh: Sequence[int],
+) -> dict[str, Any]:
+    if old is None:
+        return dict(new)
+    leaves = new["leaves"]
+    sent: dict[str, Any] = {name: [leaves[name][at] for at in fresh] for name in _TEXTS}
+    shared = [at for at, was in enumerate(origin) if was != _NEW]
+    moved = _moved(old["leaves"], leaves, [(origin[at], at) for at in shared])
+    chosen = range(len(origin)) if moved is None else fresh
+    for name in ("lo", "hi"):
+        sent[name] = [leaves[name][at] for at in chosen]
+    return {**new, "leaves": {**sent, "moved": moved}}
+
+
+def _moved(
+    old: Mapping[str, Any], new: Mapping[str, Any], pairs: Sequence[tuple[int, int]]
+) -> list[float] | None:
+    """Factor and offset that lead from the old places to the new ones; None when none do."""
+    was = _places(old, [old_place for old_place, _ in pairs])
+    now = _places(new, [other for _, other in pairs])
+    if not (np.isnan(was) == np.isnan(now)).all():
+        return None
+    has_place = ~np.isnan(was)
+    if not has_place.any():
+        return [1.0, 0.0]
+    first, last = int(np.nanargmin(was)), int(np.nanargmax(was))
+    wide = was[last] - was[first]
+    factor = float((now[last] - now[first]) / wide) if wide > 0 else 1.0
+    offset = float(now[first] - factor * was[first])
+    if np.abs(was[has_place] * factor + offset - now[has_place]).max() > _NEAR:
+        return None
+    return [round(factor, 8), round(offset, 8)]
+
+
+def _places(column: Mapping[str, Any], rows: Sequence[int]) -> np.ndarray[Any, np.dtype[Any]]:
+    values = [column[name][at] for name in ("lo", "hi") for at in rows]
+    return np.array(values, dtype=np.float64)

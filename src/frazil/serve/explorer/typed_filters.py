@@ -9,17 +9,15 @@ from difflib import get_close_matches
 from math import inf
 from typing import Any
 
-from pyiceberg.expressions import And, BooleanExpression, BoundPredicate, Not, Or
-from pyiceberg.schema import Schema
-
 from frazil.errors import FrazilError
 from frazil.filter.bind.expression_column import ExpressionColumn, is_of_files
 from frazil.filter.bind.filter_columns import ColumnIndex
-from frazil.filter.bind.operators import Op
 from frazil.filter.prune.partition_test import condition
 from frazil.filter.text.quotes import literal
 from frazil.filter.text.quotes import quoted as as_identifier
 from frazil.filter.text.tokens import TextProblem
+from frazil.iceberg.expressions import And, BooleanExpression, BoundPredicate, Not, Op, Or
+from frazil.iceberg.schema import Schema
 from frazil.serve.explorer.scales import Scale
 
 _WORD = re.compile(r"'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|[\w$.]+|\S")
@@ -67,8 +65,8 @@ def completion(text: str, at: int, schema: Schema) -> dict[str, Any]:
         holds = [name for name in names if prefix in name.lower() and name not in starts]
         quoted = [_quoted(name) for name in (*starts, *holds)]
         return _offer(start, at, quoted, "column")
-    known = {name.lower() for name in names}
-    if ends.strip('"') in known:
+    column_names = {name.lower() for name in names}
+    if ends.strip('"') in column_names:
         fits = [operator for operator in _OPERATORS if operator.lower().startswith(word.lower())]
         return _offer(start, at, fits, "operator")
     if ends in ("=", "<", ">", "<=", ">=", "<>", "in", "between", "like", "is", ","):
@@ -86,8 +84,8 @@ def _offer(
 
 def _compared(previous: Sequence[str], names: Sequence[str]) -> str | None:
     """The column that a value is compared with: the last one that was named."""
-    known = {name.lower(): name for name in names}
-    columns = (known.get(word.strip('"').lower()) for word in reversed(previous))
+    names_by_lower = {name.lower(): name for name in names}
+    columns = (names_by_lower.get(word.strip('"').lower()) for word in reversed(previous))
     return next((name for name in columns if name is not None), None)
 
 
@@ -136,7 +134,7 @@ def has_files_alone(expression: BooleanExpression) -> bool:
 def column_ids(expression: BooleanExpression) -> list[int]:
     """The columns of a filter, in order, each once."""
     ids = [
-        predicate.term.ref().field.field_id
+        predicate.term.field.field_id
         for predicate in predicates(expression)
         if not isinstance(predicate.term, ExpressionColumn)
     ]
@@ -152,20 +150,20 @@ def bands(expression: BooleanExpression, field_id: int, scale: Scale) -> list[li
     narrowed = (-inf, inf)
     has_or = _has_or(expression)
     for predicate in predicates(expression):
-        if predicate.term.ref().field.field_id != field_id or is_of_files(predicate):
+        if predicate.term.field.field_id != field_id or is_of_files(predicate):
             continue
         compared = condition(predicate)
         low, high = -inf, inf
         places = [scale.place(value) for value in compared.values]
-        known = [place for place in places if place is not None]
+        places_found = [place for place in places if place is not None]
         match compared.op:
             case Op.EQ | Op.IN:
-                ranges += [(place, place) for place in known]
+                ranges += [(place, place) for place in places_found]
                 continue
-            case Op.LT | Op.LE if known:
-                high = known[0]
-            case Op.GT | Op.GE if known:
-                low = known[0]
+            case Op.LT | Op.LE if places_found:
+                high = places_found[0]
+            case Op.GT | Op.GE if places_found:
+                low = places_found[0]
             case _:
                 continue
         if has_or:

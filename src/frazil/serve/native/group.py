@@ -220,8 +220,8 @@ class _Table:
         until = now + min(MAX_GATHER_S, last.took_s)
         while len(self._waiting) < MAX_APPENDS_OF_A_GROUP:
             left = until - time.monotonic()
-            here = {append.writer for append in self._waiting}
-            if left <= 0 or last.writers <= here:
+            writers = {append.writer for append in self._waiting}
+            if left <= 0 or last.writers <= writers:
                 return
             unread = next((append for append in self._waiting if not append.was_read), None)
             if unread is None:
@@ -247,9 +247,9 @@ class _Table:
                 self._commit([append])
 
     def _commit_group(self, group: Sequence[Append]) -> None:
-        known = self._head.state if self._is_alone else None
+        current_state = self._head.state if self._is_alone else None
         before = self._head.state.version
-        is_trusting = known is not None
+        is_trusting = current_state is not None
         planned_version = before
 
         def plan(state: State) -> Sequence[Change]:
@@ -259,7 +259,7 @@ class _Table:
             is_newest, is_trusting = not is_trusting, False
             return self._planned(group, state, is_newest=is_newest)
 
-        table = TableCommit(head=self._head, context=self._context(), plan=plan, base=known)
+        table = TableCommit(head=self._head, context=self._context(), plan=plan, base=current_state)
         try:
             (result,) = commit_tables([table])
         except _NothingLeft:
@@ -422,9 +422,9 @@ def _change(
     fitting: list[Append] = []
     entries: list[EntryBatch] = []
     for alike in appends.values():
-        for those, theirs in _fitted(alike, metadata, refused):
+        for those, their_entries in _fitted(alike, metadata, refused):
             fitting += those
-            entries.append(theirs)
+            entries.append(their_entries)
     if not fitting:
         return None
     first = fitting[0]

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from frazil.catalog.remote import remote_wire
 from frazil.errors import FrazilError
-from frazil.serve.access.bodies import Body, Gone, Message, Receive
+from frazil.serve.access.admission import Body, Gone, Message, Receive
 from frazil.serve.access.guard import is_own
 from frazil.serve.exchange import Response
 from frazil.serve.native import native_endpoints, native_wire

@@ -255,8 +255,8 @@ def _load_head(service: Service, call: Request, body: native_wire.Keyed) -> Docu
 def _landed(service: Service, call: Request, body: native_wire.WithId) -> Document:
     head = head_of(service, call, body.key, "read")
     state = head.landed(body.id)
-    known = body.known.value()
-    return {"state": None if state is None else tables_of(service).document(body.key, state, known)}
+    stamp = body.known.value()
+    return {"state": None if state is None else tables_of(service).document(body.key, state, stamp)}
 
 
 def _snapshots(service: Service, call: Request, body: native_wire.WithIds) -> Document:
@@ -354,8 +354,8 @@ def _swap(service: Service, call: Request, body: native_wire.Swap) -> Document:
             return {"states": _repeated(service, heads, body.swaps)}
         draft = remote_wire.draft_of(native_wire.builtins_of(request.draft), base)
         _check_draft(service, call, head, base, draft)
-        known = request.known.value()
-        prepared.append(_Prepared(head=head, base=base, draft=draft, known=known))
+        stamp = request.known.value()
+        prepared.append(_Prepared(head=head, base=base, draft=draft, known=stamp))
     outcome = _in_turn(native, body.swaps, prepared, owner=_owner(call))
     if isinstance(outcome, Unknown):
         raise CommitUnknown(f"the catalog did not say whether the swap landed ({outcome.cause})")
@@ -414,8 +414,8 @@ def _repeated(
         added = [remote_wire.snapshot_of(text) for text in swap.draft.added]
         if not added:
             return None
-        there = head.read_snapshots([int(one.snapshot_id) for one in added])
-        if any(there.get(int(one.snapshot_id)) != one for one in added):
+        stored = head.read_snapshots([int(snapshot.snapshot_id) for snapshot in added])
+        if any(stored.get(int(snapshot.snapshot_id)) != snapshot for snapshot in added):
             return None
         states.append(native.document(head.key, _loaded(service, head), swap.known.value()))
     return states
@@ -464,11 +464,13 @@ def _check_draft(service: Service, call: Request, head: SqlHead, base: State, dr
     reader, older = reader_of(service, fence, after), lambda: head.history().snapshots
     check_listed(fence, reader, draft.added_snapshots, parents=parents, older=older)
     sources = [after.properties[key] for key in SOURCES if key in after.properties]
-    own = (
+    prefixes = (
         *own_prefixes(after.location, after.properties),
         *(f"{source.rstrip('/')}/" for source in sources),  # keeps by a tag what clones read
     )
-    strange = strange_files(reader, draft.added_snapshots, own=own, parents=parents, older=older)
+    strange = strange_files(
+        reader, draft.added_snapshots, own=prefixes, parents=parents, older=older
+    )
     if strange:
         head.refuse_files_of_others(after, strange)
 
@@ -488,11 +490,16 @@ def _check_table(
         before.properties,
     ):
         return fence
-    known = {} if before is None else before.properties
-    named = folders_of(metadata.location, metadata.properties)
-    for place in {*named, *added_folders(metadata.properties)} - {*old, *added_folders(known)}:
+    properties = {} if before is None else before.properties
+    folders = folders_of(metadata.location, metadata.properties)
+    for place in {*folders, *added_folders(metadata.properties)} - {
+        *old,
+        *added_folders(properties),
+    }:
         fence.allowed(place)
-    changed = {key: value for key, value in metadata.properties.items() if known.get(key) != value}
+    changed = {
+        key: value for key, value in metadata.properties.items() if properties.get(key) != value
+    }
     check_values(changed)
     return fence
 

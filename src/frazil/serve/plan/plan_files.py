@@ -8,9 +8,6 @@ from uuid import UUID
 
 import msgspec
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.transforms import VoidTransform
-from pyiceberg.types import IcebergType, UUIDType
 
 from frazil import arrow_compute as pc
 from frazil.commit.handle import TableHandle
@@ -20,8 +17,10 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import refuse_column_files
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.entries.stats import is_ordered
-from frazil.format.partition_fields import published_spec
 from frazil.format.values import single_value
+from frazil.iceberg.partitioning import PartitionSpec, published_spec
+from frazil.iceberg.transforms import VoidTransform
+from frazil.iceberg.types import IcebergType, UUIDType
 from frazil.legacy.publish.published import DeleteFileRef
 from frazil.scan.plan import MUST_MATCH
 from frazil.serve.plan.planning import PlanPart
@@ -86,12 +85,12 @@ class FileShapes:
         must = part.files.pylist(MUST_MATCH)
         tasks: list[ScanTask] = []
         for row, file in enumerate(data):
-            own = vectors.get(row)
-            references = [] if own is None else [len(deletes)]
-            if own is not None:
-                deletes.append(own)
+            vector = vectors.get(row)
+            references = [] if vector is None else [len(deletes)]
+            if vector is not None:
+                deletes.append(vector)
             for matched in part.matches.get(row, ()):
-                references += shared.reference(matched, file, has_vector=own is not None)
+                references += shared.reference(matched, file, has_vector=vector is not None)
             tasks.append(
                 ScanTask(
                     data_file=file,
@@ -109,8 +108,8 @@ class FileShapes:
         """A deletion vector of a data file as the client reads it."""
         location = self.handle.location
         if self.positions is not None:
-            known = self.positions.get(f"{where} {offset}")
-            if known is None:
+            number = self.positions.get(f"{where} {offset}")
+            if number is None:
                 raise Unsupported(
                     f"{about.file_path}: has a deletion vector that is not published for v2",
                     feature="planning a snapshot that is not shown",
@@ -118,10 +117,10 @@ class FileShapes:
             return ContentFile(
                 spec_id=about.spec_id,
                 content="position-deletes",
-                file_path=known.path,
+                file_path=number.path,
                 file_format="parquet",
                 partition=about.partition,
-                file_size_in_bytes=known.size,
+                file_size_in_bytes=number.size,
                 record_count=cardinality,
                 referenced_data_file=about.file_path,
             )
@@ -207,13 +206,14 @@ class FileShapes:
                     columns[part.field_id] = json_values(batch.column(key), kind)
         partitions: list[tuple[int, list[Any]]] = []
         for row, spec_id in enumerate(batch.pylist("spec_id")):
-            own: PartitionSpec = unpartitioned if spec_id is None else specs[spec_id]
+            file_spec: PartitionSpec = unpartitioned if spec_id is None else specs[spec_id]
             values = [
-                columns[f.field_id][row] if f.field_id in columns else None for f in own.fields
+                columns[f.field_id][row] if f.field_id in columns else None
+                for f in file_spec.fields
             ]
             if self.omits_nulls and None in values:
                 values = []
-            partitions.append((own.spec_id, values))
+            partitions.append((file_spec.spec_id, values))
         return partitions
 
     def _counts(self, batch: EntryBatch) -> dict[str, dict[int, list[Any]]]:
@@ -273,8 +273,8 @@ class _Shared:
             )
         else:
             content = "equality-deletes" if is_equality else "position-deletes"
-            one = self._batch.slice(row, 1)
-            (delete_file,) = self._shapes.files(one, content=content)
+            single = self._batch.slice(row, 1)
+            (delete_file,) = self._shapes.files(single, content=content)
         self._known[row] = len(self._listed)
         self._listed.append(delete_file)
         return [self._known[row]]
@@ -300,10 +300,10 @@ def json_values(column: pa.ChunkedArray, kind: IcebergType | None) -> list[Any]:
 
 
 def _id_map(values: Mapping[int, list[Any]], row: int) -> IdMap | None:
-    known = {
+    value_of_id = {
         field_id: column[row] for field_id, column in values.items() if column[row] is not None
     }
-    return IdMap(keys=list(known), values=list(known.values())) if known else None
+    return IdMap(keys=list(value_of_id), values=list(value_of_id.values())) if value_of_id else None
 
 
 def _or_none(batch: EntryBatch, key: str) -> list[Any]:

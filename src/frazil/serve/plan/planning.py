@@ -15,7 +15,6 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 from msgspec import structs
-from pyiceberg.schema import Schema
 
 from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput, NotFound
@@ -23,10 +22,10 @@ from frazil.filter.prune.prune import compile_filter
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.schema import Schema
 from frazil.scan.plan import FILE_KEYS, MUST_MATCH, LeafPlan, LeafPlanner, plan
 from frazil.serve.limits import MAX_PLAN_FILES
-from frazil.serve.wire.wire_filters import PlanFilter, bound_filter
-from frazil.serve.wire.wire_plans import PlanState
+from frazil.serve.wire.wire_plans import PlanFilter, PlanState, bound_filter
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.read import LEAF, LeafRef
 from frazil.tree.table_shape import shape_of
@@ -171,8 +170,8 @@ def _rest(state: PlanState, window: _Window, *, in_root: int, stop: int) -> tupl
     left = window.leaves - leaf
     cuts = sorted({leaf + left * i // FAN_OUT for i in range(FAN_OUT)} | {window.leaves})
     return tuple(
-        structs.replace(state, leaf=one, skip=skip if one == leaf else 0, end=end)
-        for one, end in pairwise(cuts)
+        structs.replace(state, leaf=start, skip=skip if start == leaf else 0, end=end)
+        for start, end in pairwise(cuts)
     )
 
 

@@ -85,16 +85,16 @@ def commit_table(service: Service, call: Request) -> Response:
 def commit_transaction(service: Service, call: Request) -> Response:
     """POST transactions/commit: several tables, all or none."""
     posted = call.decode(wire.CommitTransaction)
-    named = []
-    for one in posted.table_changes:
-        if one.identifier is None:
+    commits = []
+    for change in posted.table_changes:
+        if change.identifier is None:
             raise bad_request("a change of a transaction names no table")
-        named.append((table_endpoints.name_of(one.identifier), one))
-    names = [name for name, _ in named]
+        commits.append((table_endpoints.name_of(change.identifier), change))
+    names = [name for name, _ in commits]
     call.check("write", *(name.namespace for name in names))
     if len(set(names)) != len(names):
         raise bad_request("a transaction names a table twice")
-    _land(service, call, sorted(named, key=lambda item: item[0]))
+    _land(service, call, sorted(commits, key=lambda item: item[0]))
     for name in names:
         try:
             service.facade.show(service.table(name)._handle, call.format_version)
@@ -124,8 +124,8 @@ def _check_places(
     service: Service, call: Request, identifier: Identifier, posted: wire.CommitTable
 ) -> None:
     """A client may not send itself, or the server, to places that are not meant for tables."""
-    named = [update for update in posted.updates if isinstance(update, _NAMING)]
-    if not named:
+    updates = [update for update in posted.updates if isinstance(update, _NAMING)]
+    if not updates:
         return
     more: tuple[str, ...] = ()
     sharing = service.pointers.client_of
@@ -137,7 +137,7 @@ def _check_places(
     else:
         location = _new_place(service, call, identifier, posted).location
     fence = request_fence(service, call, identifier.namespace, table=more)
-    for update in named:
+    for update in updates:
         match update:
             case wire.SetLocation(location=place):
                 fence.allowed(place)
@@ -161,9 +161,9 @@ def _check_statistics(fence: Fence, stated: Mapping[str, Any]) -> None:
 def _new_place(
     service: Service, call: Request, identifier: Identifier, posted: wire.CommitTable
 ) -> NewPlace:
-    stated = (u.location for u in posted.updates if isinstance(u, wire.SetLocation))
+    locations = (u.location for u in posted.updates if isinstance(u, wire.SetLocation))
     try:
-        return place_of(service, call, identifier, next(stated, None))
+        return place_of(service, call, identifier, next(locations, None))
     except AlreadyExists as error:
         raise table_endpoints.not_entered(service, identifier, error) from error
 
@@ -171,8 +171,8 @@ def _new_place(
 def _land(
     service: Service, call: Request, posted: Sequence[tuple[Identifier, wire.CommitTable]]
 ) -> None:
-    for identifier, one in posted:
-        _check_places(service, call, identifier, one)
+    for identifier, request in posted:
+        _check_places(service, call, identifier, request)
     creations = [commit for commit in posted if _creates(commit[1])]
     if creations and len(posted) > 1:
         raise bad_request("a transaction over several tables cannot create one")
@@ -181,10 +181,10 @@ def _land(
             _create(service, call, *creations[0])
             return
         works: list[_Work] = []
-        for identifier, one in posted:
+        for identifier, request in posted:
             handle = service.table(identifier)._handle
             handle.check_writable()
-            if not _is_known(handle, one):
+            if not _is_known(handle, request):
                 v4_tables.need_older(service, call, handle.metadata)
                 works.append(
                     _Work(
@@ -192,7 +192,7 @@ def _land(
                         call=call,
                         identifier=identifier,
                         handle=handle,
-                        posted=one,
+                        posted=request,
                     )
                 )
         if works:
@@ -233,8 +233,10 @@ def _snapshots(posted: wire.CommitTable) -> dict[int, wire.PostedSnapshot]:
 
 def _is_known(handle: TableHandle, posted: wire.CommitTable) -> bool:
     """Whether a commit landed before and is repeated: its snapshots are in the table."""
-    mine = _snapshots(posted)
-    return bool(mine) and all(handle.head.landed(snapshot_id) is not None for snapshot_id in mine)
+    snapshot_ids = _snapshots(posted)
+    return bool(snapshot_ids) and all(
+        handle.head.landed(snapshot_id) is not None for snapshot_id in snapshot_ids
+    )
 
 
 # --- new tables --------------------------------------------------------------------------------
@@ -416,8 +418,8 @@ class _Plan:
                 changes += additions
                 self.lists[update.snapshot.snapshot_id] = update.snapshot.manifest_list or ""
             elif isinstance(update, wire.RemoveSnapshots):
-                gone = RemoveSnapshots(snapshot_ids=tuple(update.snapshot_ids))
-                changes.append(Change(updates=(*flush(), gone)))
+                removal = RemoveSnapshots(snapshot_ids=tuple(update.snapshot_ids))
+                changes.append(Change(updates=(*flush(), removal)))
             elif isinstance(update, wire.RemoveRef) and update.ref_name in written:
                 emptied.add(update.ref_name)  # its next snapshot follows none
             else:
@@ -513,8 +515,8 @@ class _Plan:
     def _own(self, update: wire.SetProperties, metadata: TableMetadata) -> wire.SetProperties:
         """Without properties that the client was shown and sends back."""
         gc = self.service.settings.allow_client_gc
-        own = own_properties(update.updates, metadata, allow_client_gc=gc)
-        return wire.SetProperties(updates=own)
+        properties = own_properties(update.updates, metadata, allow_client_gc=gc)
+        return wire.SetProperties(updates=properties)
 
     def _need_snapshot(self, update: wire.SetRef) -> None:
         """400 for a branch or tag of a snapshot that the table does not have."""

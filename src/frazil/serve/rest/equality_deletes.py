@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.commit.change import VectorEdit
@@ -22,6 +20,8 @@ from frazil.errors import Unsupported
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import bitmap
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.rows.scan import Scan
 from frazil.scan.deletes_in_force import reach_of
 from frazil.scan.match_deletes import DeleteFiles
@@ -79,12 +79,12 @@ def _edits(
         if index not in matches:
             continue
         left = _left(reader, task)
-        taken = replace(task, deletes=(*task.deletes, *posted[index].deletes))
-        gone = bitmap.difference(left, reader.positions(taken))
-        if gone.size:
+        with_posted = replace(task, deletes=(*task.deletes, *posted[index].deletes))
+        deleted = bitmap.difference(left, reader.positions(with_posted))
+        if deleted.size:
             yield VectorEdit(
                 location=task.location,
-                positions=gone,
+                positions=deleted,
                 leaf=task.leaf,
                 position=task.position,
                 first_row_id=task.source.first_row_id,

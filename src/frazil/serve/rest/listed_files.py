@@ -8,7 +8,7 @@ table lists them already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.serve.access.allowed_paths import Fence, FencedCache, storage_for
 from frazil.serve.service import Service
 from frazil.tree.read import Tree, TreeReader
+from frazil.value_classes import dataclass
 
 _PATHS = ("location", "deletion_vector.location")
 
@@ -54,17 +55,13 @@ def check_listed(
     What the `parents` list is known: their leaves are not read again. The files of `older`
     snapshots may be listed again as well; they are read only if that decides.
     """
-    parents = tuple(parents)
-    known = {leaf.location for snapshot in parents for leaf in _tree(reader, snapshot).leaves()}
-    outside: set[str] = set()
-    for snapshot in snapshots:
-        for listed in _listed(reader, snapshot, known):
-            refused = {path for path in listed if path not in fence}
-            outside |= refused
-            known |= refused  # a leaf that must not be opened is not
-    for source in (lambda: parents, older):
-        for ancestor in source() if outside else ():
-            outside.difference_update(*_listed(reader, ancestor, set()))
+    listing = _Listing(
+        reader=reader,
+        part=lambda tree: tree.root,
+        names=_absolute,
+        is_refused=lambda path: path not in fence,
+    )
+    outside = listing.refused(snapshots, tuple(parents), older)
     if outside:
         fence.allowed(min(outside))
 
@@ -79,45 +76,61 @@ def strange_files(
 ) -> list[str]:
     """Files that snapshots list, and no snapshot before them, whose names do not start as those do
     that lie where the table writes: they may be another table's."""
-    parents = tuple(parents)
-    known = {leaf.location for snapshot in parents for leaf in _tree(reader, snapshot).leaves()}
-    strange: set[str] = set()
-    for snapshot in snapshots:
-        for names in _names(reader, snapshot, known):
-            strange.update(name for name in names if not name.startswith(own))
-    for source in (lambda: parents, older):
-        for snapshot in source() if strange else ():
-            strange.difference_update(*_names(reader, snapshot, set()))
-    return sorted(strange)
+    listing = _Listing(
+        reader=reader,
+        part=Tree.content,
+        names=named_files,
+        is_refused=lambda name: not name.startswith(own),
+    )
+    return sorted(listing.refused(snapshots, tuple(parents), older))
 
 
-def _names(reader: TreeReader, snapshot: Snapshot, known: set[str]) -> Iterator[list[str]]:
-    """What a snapshot's root names, then what its leaves do but those that are known."""
-    tree = _tree(reader, snapshot)
-    yield named_files(tree.content())
-    for leaf in tree.leaves():
-        if leaf.location not in known:
-            known.add(leaf.location)
-            with suppress(NotFound):
-                yield named_files(reader.entries(leaf, keys=_PATHS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listing:
+    """What snapshots list: `names` of the entries of leaves and of a `part` of the root, some of
+    which are refused."""
 
+    reader: TreeReader
+    part: Callable[[Tree], EntryBatch]
+    names: Callable[[EntryBatch], list[str]]
+    is_refused: Callable[[str], bool]
 
-def _listed(reader: TreeReader, snapshot: Snapshot, known: set[str]) -> Iterator[list[str]]:
-    """The whole addresses in a snapshot's root, then in its leaves but those that are known."""
-    tree = _tree(reader, snapshot)
-    yield _absolute(tree.root)
-    for leaf in tree.leaves():
-        if leaf.location not in known:
-            known.add(leaf.location)
-            with suppress(NotFound):
-                yield _absolute(reader.entries(leaf, keys=_PATHS))
+    def refused(
+        self,
+        snapshots: Iterable[Snapshot],
+        parents: Sequence[Snapshot],
+        older: Callable[[], Iterable[Snapshot]],
+    ) -> set[str]:
+        """What is refused and was not listed before."""
+        leaves_read = {
+            leaf.location for snapshot in parents for leaf in self._tree(snapshot).leaves()
+        }
+        refused: set[str] = set()
+        for snapshot in snapshots:
+            for names in self._listed(snapshot, leaves_read):
+                strange = set(filter(self.is_refused, names))
+                refused |= strange
+                leaves_read |= strange  # a leaf that must not be opened is not
+        for source in (lambda: parents, older):
+            for snapshot in source() if refused else ():
+                refused.difference_update(*self._listed(snapshot, set()))
+        return refused
 
+    def _listed(self, snapshot: Snapshot, read: set[str]) -> Iterator[list[str]]:
+        """Names in a snapshot's root, then in its leaves but those that were read."""
+        tree = self._tree(snapshot)
+        yield self.names(self.part(tree))
+        for leaf in tree.leaves():
+            if leaf.location not in read:
+                read.add(leaf.location)
+                with suppress(NotFound):
+                    yield self.names(self.reader.entries(leaf, keys=_PATHS))
 
-def _tree(reader: TreeReader, snapshot: Snapshot) -> Tree:
-    try:
-        return reader.tree(snapshot, keys=_PATHS)
-    except NotFound:
-        return reader.tree(None)
+    def _tree(self, snapshot: Snapshot) -> Tree:
+        try:
+            return self.reader.tree(snapshot, keys=_PATHS)
+        except NotFound:
+            return self.reader.tree(None)
 
 
 def _absolute(batch: EntryBatch) -> list[str]:

@@ -69,15 +69,15 @@ def place_of(
         return NewPlace(location=above)  # what a staged table was shown
     if service.pointers.warehouse is None:
         return NewPlace(location=asked)
-    own = service.pointers.location_for(identifier)
-    if canonical(own) == canonical(asked):
-        own = f"{own}-{uuid.uuid4().hex[:8]}"
-    elif canonical(own).startswith(canonical(asked)):
+    default = service.pointers.location_for(identifier)
+    if canonical(default) == canonical(asked):
+        default = f"{default}-{uuid.uuid4().hex[:8]}"
+    elif canonical(default).startswith(canonical(asked)):
         return NewPlace(location=asked)
-    taken = service.pointers.client_of(asked)
-    if taken is not None:
-        raise AlreadyExists(f"{asked}: is the location of table {taken}")
-    return NewPlace(location=own, properties={SERVE_LOCATION.key: asked})
+    client = service.pointers.client_of(asked)
+    if client is not None:
+        raise AlreadyExists(f"{asked}: is the location of table {client}")
+    return NewPlace(location=default, properties={SERVE_LOCATION.key: asked})
 
 
 def check_properties(fence: Fence, location: str, properties: Mapping[str, str]) -> None:

@@ -11,12 +11,6 @@ from functools import singledispatch
 from typing import Any
 from uuid import UUID
 
-from pyiceberg.exceptions import ValidationError
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
-from pyiceberg.transforms import VoidTransform
-
 from frazil.errors import NotFound
 from frazil.format.checks import client_location
 from frazil.format.metadata.metadata import (
@@ -29,8 +23,10 @@ from frazil.format.metadata.metadata import (
     SpecId,
     TableMetadata,
 )
-from frazil.format.partition_fields import as_known, load_spec
-from frazil.format.values.variant_type import load_schema
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec, as_known, load_spec
+from frazil.iceberg.schema import Schema, load_schema
+from frazil.iceberg.sorting import SortOrder, load_order
+from frazil.iceberg.transforms import VoidTransform
 from frazil.properties.registry import SERVE_FORMAT_VERSION, SERVE_LOCATION
 from frazil.serve.rest_errors import RestError, bad_request, conflict
 from frazil.serve.wire import wire
@@ -67,7 +63,7 @@ def applied(
     for update in updates:
         try:
             metadata = _apply(update, metadata, added)
-        except (ValidationError, ValueError, TypeError, NotFound) as error:
+        except (ValueError, TypeError, NotFound) as error:
             raise bad_request(f"Invalid update: {error}") from error
     return replace(metadata.with_derived_columns(), last_updated_ms=now_ms)
 
@@ -88,14 +84,6 @@ def blank(location: str, properties: Mapping[str, str]) -> TableMetadata:
         default_sort_order_id=SortOrderId(0),
         properties=dict(properties),
     )
-
-
-def sort_order_of(document: Mapping[str, Any]) -> SortOrder:
-    """A sort order from JSON; PyIceberg's model expects its fields to be objects."""
-    fields = document.get("fields")
-    if not isinstance(fields, list) or not all(isinstance(entry, Mapping) for entry in fields):
-        raise ValueError("the fields of a sort order are a list of objects")
-    return SortOrder.model_validate(document)
 
 
 @singledispatch
@@ -187,7 +175,7 @@ def _(update: wire.SetDefaultSpec, metadata: TableMetadata, added: Added) -> Tab
 
 @_apply.register
 def _(update: wire.AddSortOrder, metadata: TableMetadata, added: Added) -> TableMetadata:
-    order = sort_order_of(update.sort_order)
+    order = load_order(update.sort_order)
     for known in metadata.sort_orders:
         if list(known.fields) == list(order.fields):
             added.order_id = known.order_id
@@ -274,26 +262,26 @@ def _(update: wire.SetPartitionStatistics, metadata: TableMetadata, added: Added
 def _(
     update: wire.RemovePartitionStatistics, metadata: TableMetadata, added: Added
 ) -> TableMetadata:
-    kept = _without(metadata.partition_statistics, update.snapshot_id)
-    return replace(metadata, partition_statistics=kept)
+    statistics = _without(metadata.partition_statistics, update.snapshot_id)
+    return replace(metadata, partition_statistics=statistics)
 
 
 @_apply.register
 def _(update: wire.RemoveSchemas, metadata: TableMetadata, added: Added) -> TableMetadata:
-    gone = set(update.schema_ids)
-    if metadata.current_schema_id in gone:
+    removed = set(update.schema_ids)
+    if metadata.current_schema_id in removed:
         raise bad_request("the current schema cannot be removed")
-    kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in gone)
-    return replace(metadata, schemas=kept)
+    remaining = tuple(schema for schema in metadata.schemas if schema.schema_id not in removed)
+    return replace(metadata, schemas=remaining)
 
 
 @_apply.register
 def _(update: wire.RemoveSpecs, metadata: TableMetadata, added: Added) -> TableMetadata:
-    gone = set(update.spec_ids)
-    if metadata.default_spec_id in gone:
+    removed = set(update.spec_ids)
+    if metadata.default_spec_id in removed:
         raise bad_request("the default partition spec cannot be removed")
-    kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in gone)
-    return replace(metadata, partition_specs=kept)
+    remaining = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in removed)
+    return replace(metadata, partition_specs=remaining)
 
 
 def _chosen(asked: int, last: int | None, what: str) -> int:

@@ -59,8 +59,8 @@ def load_namespace(service: Service, call: Request) -> Response:
     service.need_namespace(namespace)
     properties = service.catalog._pointers.namespace_properties(namespace)
     place = default_location(service, namespace)
-    stated = properties if place is None else {LOCATION: place, **properties}
-    return Response(body={"namespace": list(namespace), "properties": stated})
+    shown_properties = properties if place is None else {LOCATION: place, **properties}
+    return Response(body={"namespace": list(namespace), "properties": shown_properties})
 
 
 def namespace_exists(service: Service, call: Request) -> Response:
@@ -99,16 +99,16 @@ def update_properties(service: Service, call: Request) -> Response:
     if not service.catalog._pointers.namespace_exists(namespace):
         raise no_namespace(namespace)
     check_namespace(service, call, namespace, updates)
-    known = service.catalog._pointers.namespace_properties(namespace)
+    before = service.catalog._pointers.namespace_properties(namespace)
     stored = dict(updates)
-    if LOCATION not in known and stored.get(LOCATION) == default_location(service, namespace):
+    if LOCATION not in before and stored.get(LOCATION) == default_location(service, namespace):
         del stored[LOCATION]  # the server's own answer, sent back
     service.catalog._pointers.set_namespace_properties(namespace, stored, removals=removals)
     return Response(
         body={
             "updated": sorted(updates),
-            "removed": [key for key in removals if key in known],
-            "missing": [key for key in removals if key not in known],
+            "removed": [key for key in removals if key in before],
+            "missing": [key for key in removals if key not in before],
         }
     )
 

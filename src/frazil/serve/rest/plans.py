@@ -53,10 +53,10 @@ _PYICEBERG: Final = "pyiceberg/"
 
 def plan_scan(service: Service, call: Request) -> Response:
     """POST plan: the first files, and tokens for the others."""
-    asked = decoded(call.body, wire_plans.PlanScan, max_depth=_MAX_DEPTH)
+    request = decoded(call.body, wire_plans.PlanScan, max_depth=_MAX_DEPTH)
     handle = service.table(call.identifier())._handle
     try:
-        state = _state(handle, asked)
+        state = _state(handle, request)
         if state is None:
             empty = Planned(
                 status="completed", plan_id=str(uuid.uuid4()), plan_tasks=[], file_scan_tasks=[]
@@ -100,9 +100,9 @@ def _kept_as(handle: TableHandle, plan: str) -> str:
 
 def fetch_tasks(service: Service, call: Request) -> Response:
     """POST tasks: the files that a token stands for, and tokens for what is still left."""
-    asked = call.decode(wire_plans.FetchTasks)
+    request = call.decode(wire_plans.FetchTasks)
     handle = service.table(call.identifier())._handle
-    state = _decoded(asked.plan_task)
+    state = _decoded(request.plan_task)
     if state is None or _is_cancelled(service, handle, state):
         raise RestError(404, "NoSuchPlanTaskException", "no such plan task; plan the scan again")
     try:

@@ -11,25 +11,20 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import pyarrow as pa
 
 from frazil.commit.change import Positions
-from frazil.data.read.delete_files import read_position_deletes
-from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import is_joint
-from frazil.format.vectors.puffin import StoredVector
 from frazil.legacy.read import manifest_entries, manifest_list
+from frazil.legacy.upgrade.carried_deletes import stored_positions
 from frazil.serve.access.allowed_paths import Fence, Storage
 from frazil.serve.rest.translate import Manifests, Net, net
 from frazil.tree.read import LeafRef, leaf_refs
-from frazil.tree.stored_vectors import read_vector
 from frazil.value_classes import dataclass
 
 MAX_FILE_BYTES = 1 << 30
-_OFFSET = "deletion_vector.offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +41,9 @@ class PostedFiles:
     def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
         """What a posted list changes of the one it is based on."""
         after = self._listed(posted, snapshot_id)
-        known = None if base is None else self._known(base)
-        if known is not None and known <= after.keys():  # then only the names are needed
-            fresh = self._manifests(ref for name, ref in after.items() if name not in known)
+        base_names = None if base is None else self._known(base)
+        if base_names is not None and base_names <= after.keys():  # then only the names are needed
+            fresh = self._manifests(ref for name, ref in after.items() if name not in base_names)
             return net(fresh, self._manifests(()), self._positions)
         before = {} if base is None else self._listed(base, -1)
         fresh = self._manifests(ref for name, ref in after.items() if name not in before)
@@ -61,7 +56,7 @@ class PostedFiles:
         And files of partitions that are made from several columns: clients see those as `void`, and
         do not say in which one a file lies.
         """
-        joint = {spec.spec_id for spec in self.metadata.partition_specs if is_joint(spec)}
+        joint = {spec.spec_id for spec in self.metadata.partition_specs if spec.is_joint}
         for batch in (change.added, change.equality):
             if batch is None:
                 continue
@@ -76,10 +71,10 @@ class PostedFiles:
                 self.fence.allowed(path)
 
     def _known(self, path: str) -> set[str] | None:
-        named = self.manifests_of(path)
-        if named is None:
+        manifests = self.manifests_of(path)
+        if manifests is None:
             return None
-        stored = manifest_entries.stored_paths(self.location, pa.array(named, pa.string()))
+        stored = manifest_entries.stored_paths(self.location, pa.array(manifests, pa.string()))
         return set(stored.to_pylist())
 
     def _listed(self, path: str, snapshot_id: int) -> Mapping[str, LeafRef]:
@@ -118,25 +113,13 @@ class PostedFiles:
         row = batch.row(index)
         path = paths.resolve(self.location, row["location"])
         self._check(path)
-        if row.get(_OFFSET) is not None:
-            target = row.get("referenced_file")
-            if target is None:
-                raise InvalidInput(f"{path}: a deletion vector that names no data file")
-            vector = StoredVector(
-                location=path,
-                offset=row[_OFFSET],
-                size_in_bytes=row["deletion_vector.size_in_bytes"],
-                cardinality=row["record_count"],
-            )
-            return {target: read_vector(self.storage, vector)}
-        source = DataFileSlice(
-            path=path,
-            file_format=row["file_format"],
-            record_count=row["record_count"],
-            file_size_in_bytes=row["file_size_in_bytes"],
-        )
-        read = read_position_deletes(source, storage=self.storage)
-        return {self._stored(name): positions for name, positions in read.items()}
+        is_vector = row.get("deletion_vector.offset") is not None
+        if is_vector and row.get("referenced_file") is None:
+            raise InvalidInput(f"{path}: a deletion vector that names no data file")
+        positions_by_file = stored_positions(self.storage, path, row)
+        if is_vector:  # which names the file as its entry does
+            return positions_by_file
+        return {self._stored(name): positions for name, positions in positions_by_file.items()}
 
     def _stored(self, path: str) -> str:
         stored: str = paths.stored_exactly(self.location, pa.chunked_array([[path]]))[0].as_py()

@@ -10,17 +10,16 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pyiceberg.exceptions import ValidationError
 
 from frazil import cancellation
 from frazil.catalog.names import Identifier
 from frazil.commit.handle import now_ms
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
-from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
 from frazil.format.metadata.definition_checks import check_definition
 from frazil.format.metadata.metadata import FORMAT_VERSION, TableMetadata, new_table
-from frazil.format.partition_fields import load_spec
-from frazil.format.values.variant_type import load_schema
+from frazil.iceberg.partitioning import UNPARTITIONED, load_spec
+from frazil.iceberg.schema import load_schema
+from frazil.iceberg.sorting import UNSORTED, load_order
 from frazil.legacy.upgrade.upgrade import upgraded_unregistered
 from frazil.properties.registry import SERVE_FORMAT_VERSION, without_empty
 from frazil.serve.access.allowed_paths import make_folders, request_fence, storage_for
@@ -34,7 +33,6 @@ from frazil.serve.rest.locations import (
     place_of,
     read_registered,
 )
-from frazil.serve.rest.metadata_updates import sort_order_of
 from frazil.serve.rest_errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.service import Service
 from frazil.serve.view import published_view
@@ -218,7 +216,7 @@ def register_table(service: Service, call: Request) -> Response:
     metadata, history = read_registered(service, call, identifier.namespace, where)
     if not (request.overwrite and service.catalog._pointers.table_exists(identifier)):
         need_free(service, identifier)
-    kept: str | None = where
+    location: str | None = where
     if metadata.format_version < FORMAT_VERSION:
         version = metadata.format_version
         fence = request_fence(service, call, identifier.namespace)
@@ -232,11 +230,11 @@ def register_table(service: Service, call: Request) -> Response:
         metadata = metadata.with_properties(
             {SERVE_FORMAT_VERSION.key: str(max(2, version))}, now_ms=metadata.last_updated_ms
         )
-        kept = None
+        location = None
     v4_tables.need_older(service, call, metadata)
     try:
         service.pointers.enter(
-            identifier, metadata, history, metadata_location=kept, overwrite=request.overwrite
+            identifier, metadata, history, metadata_location=location, overwrite=request.overwrite
         )
     except AlreadyExists as error:
         raise not_entered(service, identifier, error) from error
@@ -262,8 +260,8 @@ def report_metrics(service: Service, call: Request) -> Response:
 
 def table_response(service: Service, table: Table, call: Request) -> Response:
     """A table as an answer."""
-    shown = service.facade.show(table._handle, call.format_version)
-    return version_response(service, call, table, shown)
+    document = service.facade.show(table._handle, call.format_version)
+    return version_response(service, call, table, document)
 
 
 def version_response(
@@ -333,14 +331,14 @@ def _new_metadata(
         metadata = new_table(
             schema=load_schema(request.schema),
             spec=load_spec(spec) if spec else UNPARTITIONED,
-            sort_order=sort_order_of(order) if order else UNSORTED,
+            sort_order=load_order(order) if order else UNSORTED,
             location=location,
             table_uuid=uuid.uuid4(),
             now_ms=now_ms(),
             properties=properties,
         )
         check_definition(None, metadata)
-    except (ValidationError, ValueError, TypeError, InvalidInput) as error:
+    except (ValueError, TypeError, InvalidInput) as error:
         raise bad_request(f"Invalid table: {error}") from error
     return metadata
 

@@ -75,8 +75,8 @@ def net(fresh: Manifests, dropped: Manifests, positions_of: PositionsOf) -> Net:
     edits: list[VectorEdit] = []
     born: dict[str, _Rows] = {}
     for name, rows in before.items():
-        kept = after[name].positions if name in after else _NOTHING
-        if name not in removed_files and bitmap.difference(rows.positions, kept).size:
+        positions = after[name].positions if name in after else _NOTHING
+        if name not in removed_files and bitmap.difference(rows.positions, positions).size:
             raise InvalidInput(
                 f"{name}: rows that are deleted would come back; commit them as new rows instead"
             )
@@ -182,11 +182,11 @@ class _Deletes:
                     raise InvalidInput(f"{name}: has two deletion vectors")
                 if stored is not None:
                     with_vector.add(name)
-                known = rows.get(name)
-                if known is None:
+                earlier = rows.get(name)
+                if earlier is None:
                     rows[name] = _Rows(positions=positions, stored=stored)
                 else:
-                    rows[name] = _Rows(positions=bitmap.union(known.positions, positions))
+                    rows[name] = _Rows(positions=bitmap.union(earlier.positions, positions))
         return rows
 
 
@@ -238,16 +238,16 @@ def _only(batch: EntryBatch, names: Collection[str]) -> EntryBatch:
 def _as_added(batch: EntryBatch) -> EntryBatch:
     """Entries as a change adds them: new files get new ids; a rewrite keeps the age
     it states."""
-    gone = [key for key in _TRACKING if batch.has(key)]
+    tracked = [key for key in _TRACKING if batch.has(key)]
     if batch.has("tracking.sequence_number"):  # 0 is what a manifest of v1 says of any file
         ages = batch.column("tracking.sequence_number")
         ages = pc.if_else(pc.equal(ages, 0), pa.scalar(None, pa.int64()), ages)
         batch = batch.with_column("tracking.sequence_number", ages)
     if _is_null(batch, "tracking.sequence_number"):
-        gone.append("tracking.sequence_number")
+        tracked.append("tracking.sequence_number")
     status = batch.numpy("tracking.status")
     if _is_null(batch, "tracking.first_row_id"):
-        gone.append("tracking.first_row_id")
+        tracked.append("tracking.first_row_id")
     elif (status == Status.ADDED).any():
         ids = pc.if_else(
             pa.array(status == Status.ADDED),
@@ -255,9 +255,9 @@ def _as_added(batch: EntryBatch) -> EntryBatch:
             batch.column("tracking.first_row_id"),
         )
         batch = batch.with_column("tracking.first_row_id", ids)
-    gone += [key for key in batch.keys if key.startswith("deletion_vector.")]
-    kept = batch.without(*(key for key in gone if batch.has(key)))
-    return kept.with_constant("tracking.status", int(Status.ADDED))
+    tracked += [key for key in batch.keys if key.startswith("deletion_vector.")]
+    entries = batch.without(*(key for key in tracked if batch.has(key)))
+    return entries.with_constant("tracking.status", int(Status.ADDED))
 
 
 def _is_null(batch: EntryBatch, key: str) -> bool:

@@ -84,18 +84,18 @@ class KeptFiles:
         """Put back what is missing of a table; let go of what is old enough."""
         place, version = handle.location, handle.state.version
         with self._lock:
-            known = dict(self._kept.get(place, {}))
+            tries = dict(self._kept.get(place, {}))
             is_new = self._seen.get(place) != version
         try:
             if is_new:
-                listed = kept_files(handle.storage, place, known=known)
-                known = {kept: known.get(kept, 0) for kept in listed}
+                listed = kept_files(handle.storage, place, known=tries)
+                tries = {kept: tries.get(kept, 0) for kept in listed}
         except FrazilError:
             log.exception("%s: its kept files are not verified", handle.name)
             return
-        known = {
+        tries = {
             kept: next_ms
-            for kept, due_ms in known.items()
+            for kept, due_ms in tries.items()
             if (next_ms := _looked_at(handle, kept, due_ms)) is not None
         }
         with self._lock:
@@ -104,7 +104,7 @@ class KeptFiles:
                 del self._seen[oldest]
                 self._kept.pop(oldest, None)
             self._seen[place] = version
-            self._kept[place] = known
+            self._kept[place] = tries
 
 
 def _looked_at(handle: TableHandle, kept: Kept, due_ms: int) -> int | None:

@@ -157,9 +157,9 @@ class Facade:
         )
         if path is not None:
             return path
-        where, named = _publish(handle, snapshot, format_version)
-        if named is not None:
-            _keep(self._named, where, named)
+        where, manifests = _publish(handle, snapshot, format_version)
+        if manifests is not None:
+            _keep(self._named, where, manifests)
         return where
 
     def manifests_of(self, listed: str) -> frozenset[str] | None:
@@ -221,8 +221,8 @@ def _keep(kept: dict[str, _Kept], key: str, value: _Kept) -> None:
 def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
     """The format version clients see: what is asked for, or the table's own; v3 whenever a column
     needs it."""
-    own = SERVE_FORMAT_VERSION.lenient(metadata.properties, otherwise=3)
-    version = min(3, asked or own)
+    wished_version = SERVE_FORMAT_VERSION.lenient(metadata.properties, otherwise=3)
+    version = min(3, asked or wished_version)
     if version < 3:
         try:
             metadata.schema().check_format_version_compatibility(version)
@@ -235,9 +235,9 @@ def shown_properties(
     metadata: TableMetadata, version: int, *, allow_client_gc: bool = False
 ) -> dict[str, str]:
     """The properties clients see. Those of version 1 cannot delete rows beside files."""
-    own = {k: v for k, v in metadata.properties.items() if not k.startswith(OWN_PREFIX)}
+    properties = {k: v for k, v in metadata.properties.items() if not k.startswith(OWN_PREFIX)}
     defaults = _DEFAULTS if version > 1 else {}
-    return {**defaults, **own, **_FORCED, **({} if allow_client_gc else _NO_COLLECTION)}
+    return {**defaults, **properties, **_FORCED, **({} if allow_client_gc else _NO_COLLECTION)}
 
 
 def own_properties(
@@ -337,7 +337,7 @@ def _publish(
         published_notes.leaf_key(version, key): published.dump_rows(rows)
         for key, rows in work.leaves.items()
     }
-    own = [row.path for row in work.own]
+    written = [row.path for row in work.own]
     vectors = sorted(work.positions)
     listed = published_notes.list_key(version, snapshot.snapshot_id)
     uses = published_notes.uses_key(version, snapshot.snapshot_id)
@@ -345,18 +345,18 @@ def _publish(
         **leaves,
         **{f"positions:{k}": json.dumps([r.path, r.size]) for k, r in work.positions.items()},
         uses: json.dumps(
-            {"list": where, "leaves": sorted(leaves), "own": own, "positions": vectors}
+            {"list": where, "leaves": sorted(leaves), "own": written, "positions": vectors}
         ),
         listed: where,
     }
-    kept = notes.add(fresh)[listed]
-    if kept != where and published_notes.is_published(handle.location, kept):
+    note = notes.add(fresh)[listed]
+    if note != where and published_notes.is_published(handle.location, note):
         # Another process published it meanwhile; ours is garbage.
-        for path in (where, *own):
+        for path in (where, *written):
             if published_notes.is_published(handle.location, path):
                 handle.storage.delete(path)
-        return kept, None
-    if kept != where:  # the note leads out of the table's folder: it is replaced by ours
+        return note, None
+    if note != where:  # the note leads out of the table's folder: it is replaced by ours
         notes.remove([listed, uses])
         notes.add({listed: where, uses: fresh[uses]})
     return where, frozenset(row.path for row in rows)
@@ -382,23 +382,25 @@ def _snapshot(snapshot: Snapshot, listed: str, version: int) -> Snapshot:
 def _document(
     metadata: TableMetadata, history: History, version: int, *, allow_client_gc: bool = False
 ) -> bytes:
-    named = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
+    snapshot_ids = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     orders = metadata.sort_orders
     if metadata.sort_order() not in orders:
         orders = (metadata.sort_order(), *orders)
-    seen = replace(
+    shown_metadata = replace(
         metadata,
         format_version=version,
         location=client_location(metadata.location, metadata.properties),
         properties=shown_properties(metadata, version, allow_client_gc=allow_client_gc),
         sort_orders=orders,
-        refs={name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in named},
+        refs={
+            name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in snapshot_ids
+        },
         expressions=(),
         statistics=absolute(metadata.statistics, metadata.location),
         partition_statistics=absolute(metadata.partition_statistics, metadata.location),
         extra={},
     )
-    raw = metadata_json.document(seen, history)
+    raw = metadata_json.document(shown_metadata, history)
     raw.setdefault("current-snapshot-id", NO_SNAPSHOT)
     if raw["current-snapshot-id"] is None:
         raw["current-snapshot-id"] = NO_SNAPSHOT
@@ -427,12 +429,12 @@ def _metadata_log(
 def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
     """Delete documents that no log names any more."""
     notes = head_of(handle).notes
-    known = published_notes.documents(notes, handle.location, version)
-    stale = list(known)[: -(keep + 1)]
+    documents = published_notes.documents(notes, handle.location, version)
+    stale = list(documents)[: -(keep + 1)]
     notes.remove(stale)
     for key in stale:
         try:
-            handle.storage.delete(known[key][0])
+            handle.storage.delete(documents[key][0])
         except StorageError:
             continue
 

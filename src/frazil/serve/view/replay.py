@@ -61,17 +61,17 @@ class Replay:
         note = self._notes.get([name]).get(name)
         if note is None:
             return None
-        kept = json.loads(note)
-        if kept["request"] != _fingerprint(call):
+        document = json.loads(note)
+        if document["request"] != _fingerprint(call):
             raise RestError(
                 422,
                 "UnprocessableEntityException",
                 "the idempotency key was used for another request",
             )
-        if again is not None and kept["status"] == 200:
+        if again is not None and document["status"] == 200:
             return again()
-        body = None if kept["body"] is None else kept["body"].encode()
-        return Response(status=kept["status"], body=body)
+        body = None if document["body"] is None else document["body"].encode()
+        return Response(status=document["status"], body=body)
 
     def _kept(
         self, name: str, call: Request, handle: Callable[[], Response], *, keeps_body: bool
@@ -95,8 +95,10 @@ class Replay:
             return
         self._swept = self._now()
         before = self._now() - LIFETIME_S
-        known = self._notes.below(_PREFIX)
-        self._notes.remove([key for key, note in known.items() if json.loads(note)["at"] < before])
+        replays = self._notes.below(_PREFIX)
+        self._notes.remove(
+            [key for key, note in replays.items() if json.loads(note)["at"] < before]
+        )
 
 
 def _fingerprint(call: Request) -> str:

@@ -9,9 +9,8 @@ from copy import deepcopy
 from typing import Any
 
 import msgspec
-from pyiceberg.exceptions import ValidationError
 
-from frazil.format.values.variant_type import load_schema
+from frazil.iceberg.schema import load_schema
 from frazil.serve.rest_errors import RestError
 from frazil.serve.wire import wire
 
@@ -65,9 +64,9 @@ def updated(before: Mapping[str, Any], updates: Sequence[wire.AnyViewUpdate]) ->
             case wire.SetProperties(updates=items):
                 metadata["properties"] = {**metadata["properties"], **items}
             case wire.RemoveProperties(removals=keys):
-                gone = set(keys)
-                kept = {k: v for k, v in metadata["properties"].items() if k not in gone}
-                metadata["properties"] = kept
+                removed = set(keys)
+                properties = {k: v for k, v in metadata["properties"].items() if k not in removed}
+                metadata["properties"] = properties
             case wire.AddViewVersion(view_version=version):
                 added["version"] = _add_version(metadata, version, added.get("schema"))
             case wire.SetCurrentViewVersion(view_version_id=number):
@@ -79,12 +78,12 @@ def updated(before: Mapping[str, Any], updates: Sequence[wire.AnyViewUpdate]) ->
 def _add_schema(metadata: Metadata, raw: wire.Json) -> int:
     try:
         schema = load_schema(raw)
-    except (ValidationError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         raise _invalid(f"Invalid schema: {error}") from error
-    for known in metadata["schemas"]:
-        if load_schema(known).as_struct() == schema.as_struct():
-            return int(known["schema-id"])
-    number = max((int(known["schema-id"]) for known in metadata["schemas"]), default=-1) + 1
+    for earlier in metadata["schemas"]:
+        if load_schema(earlier).as_struct() == schema.as_struct():
+            return int(earlier["schema-id"])
+    number = max((int(earlier["schema-id"]) for earlier in metadata["schemas"]), default=-1) + 1
     metadata["schemas"] = [*metadata["schemas"], {**raw, "schema-id": number}]
     return number
 
@@ -104,10 +103,10 @@ def _add_version(metadata: Metadata, posted: wire.Json, last_schema: int | None)
             raise _invalid(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
-    for known in metadata["versions"]:
-        if _content(known) == _content(version):
-            return int(known["version-id"])
-    number = max((int(known["version-id"]) for known in metadata["versions"]), default=0) + 1
+    for earlier in metadata["versions"]:
+        if _content(earlier) == _content(version):
+            return int(earlier["version-id"])
+    number = max((int(earlier["version-id"]) for earlier in metadata["versions"]), default=0) + 1
     metadata["versions"] = [*metadata["versions"], {**version, "version-id": number}]
     return number
 
@@ -158,11 +157,11 @@ def _trim(metadata: Metadata) -> None:
     current = metadata["current-version-id"]
     newest = sorted(metadata["versions"], key=lambda v: int(v["version-id"]), reverse=True)
     others = [v for v in newest if v["version-id"] != current][: int(text) - 1]
-    kept = {v["version-id"] for v in others} | {current}
-    metadata["versions"] = [v for v in metadata["versions"] if v["version-id"] in kept]
+    version_ids = {v["version-id"] for v in others} | {current}
+    metadata["versions"] = [v for v in metadata["versions"] if v["version-id"] in version_ids]
     log: list[dict[str, Any]] = []
     for entry in metadata["version-log"]:
-        if entry["version-id"] in kept:
+        if entry["version-id"] in version_ids:
             log.append(entry)
         else:
             log = []  # a log with a gap would be wrong
@@ -182,10 +181,10 @@ def checked(document: object) -> Metadata:
         raise _invalid("Invalid view: expected format-version 1 and a location")
     try:
         metadata["view-uuid"] = str(uuid.UUID(metadata["view-uuid"]))
-        schemas = {int(known["schema-id"]) for known in metadata["schemas"]}
-        for known in metadata["schemas"]:
-            load_schema(known)
-        versions = [_version(known) for known in metadata["versions"]]
+        schemas = {int(schema["schema-id"]) for schema in metadata["schemas"]}
+        for schema in metadata["schemas"]:
+            load_schema(schema)
+        versions = [_version(schema) for schema in metadata["versions"]]
         for version in versions:
             if version.schema_id not in schemas:
                 raise _invalid(f"Invalid view: there is no schema {version.schema_id}")
@@ -194,7 +193,7 @@ def checked(document: object) -> Metadata:
             raise _invalid("Invalid view: there is no current version")
         for entry in metadata["version-log"]:
             int(entry["version-id"]), int(entry["timestamp-ms"])
-    except (KeyError, ValueError, TypeError, AttributeError, ValidationError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise _invalid(f"Invalid view: {error!r}") from error
     _trim(metadata)
     return metadata

@@ -1,7 +1,7 @@
 """Shapes of requests and answers, from the OpenAPI text of the Iceberg REST catalog.
 
-Schemas, partition specs, sort orders and statistics stay plain values here; PyIceberg's models
-check them where they are used. Unknown keys are ignored, unknown updates and requirements are not.
+Schemas, partition specs, sort orders and statistics stay plain values here and are checked where
+they are used. Unknown keys are ignored, unknown updates and requirements are not.
 """
 
 from __future__ import annotations

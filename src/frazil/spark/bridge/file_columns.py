@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Numbers: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.int32]"
 Place: TypeAlias = "tuple[int, int]"
 """Where a part starts, and how many bytes it has."""
+PIECE_BYTES: Final = 1 << 30
+"""How much of a part Java maps at once, which can be 2 GB at most: a multiple of eight."""
 _ALIGNED: Final = 8
 _PLAIN: Final = r"^([A-Za-z0-9_~=-][A-Za-z0-9_.~=-]*(/|$))+$"
 """Paths below the table's folder that are the same in an address. None has a part `..`: others are

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import NestedField
 
 from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
 from frazil.format.metadata.statistics_files import distinct_counts
+from frazil.iceberg import types as ice
+from frazil.iceberg.transforms import IdentityTransform
+from frazil.iceberg.types import NestedField
 from frazil.rows.scan import Scan
 from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan
 from frazil.spark.types.catalyst_values import COMPARABLE, catalyst_values

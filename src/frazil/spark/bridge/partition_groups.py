@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import (
+
+from frazil import arrow_compute as pc
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import partition_key
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -24,11 +28,7 @@ from pyiceberg.transforms import (
     MonthTransform,
     YearTransform,
 )
-from pyiceberg.types import BinaryType
-
-from frazil import arrow_compute as pc
-from frazil.format.entries.batch import EntryBatch
-from frazil.format.entries.fields import partition_key
+from frazil.iceberg.types import BinaryType
 from frazil.rows.planned import Planned
 from frazil.spark.types.catalyst_values import COMPARABLE, catalyst_values
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns

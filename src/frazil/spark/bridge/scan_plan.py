@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform
 from pyroaring import BitMap64
 from pyspark.sql import types as sql
 
@@ -30,6 +27,9 @@ from frazil.data.metadata_columns import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.vectors.puffin import StoredVector
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.spark.bridge import file_columns
@@ -37,6 +37,7 @@ from frazil.spark.bridge.file_columns import FileNames
 from frazil.spark.bridge.metadata_answers import average_sizes
 from frazil.spark.bridge.partition_groups import PartitionGroups
 from frazil.spark.read.native_files import native_files
+from frazil.spark.read.single_files import read_alone
 from frazil.spark.types.read_names import ReadNames
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector
@@ -95,6 +96,7 @@ def scan_plan(
     The files themselves are columns in a file at `columns_at`. `grouped_by` asks for the
     partitions of the files: by all fields, or by those of another plan.
     """
+    planned = read_alone(planned, asked.schema)
     files = planned.plan.files
     rows = int(planned.plan.live_records().sum())
     document: dict[str, Any] = {
@@ -133,6 +135,7 @@ def scan_plan(
     document["files"] = {
         "at": str(columns_at),
         "count": planned.num_files,
+        "piece": file_columns.PIECE_BYTES,
         "folder": names.folder,
         "folder address": names.folder_address,
         "columns": places,
@@ -197,7 +200,7 @@ class _Readers:
 def _narrowed(field: ice.NestedField, target: sql.DataType) -> ice.NestedField:
     """A column with only the nested parts that are asked for."""
     kind = _narrowed_type(field.field_type, target)
-    return field if kind is field.field_type else field.model_copy(update={"field_type": kind})
+    return field if kind is field.field_type else replace(field, field_type=kind)
 
 
 def _narrowed_type(kind: ice.IcebergType, target: sql.DataType) -> ice.IcebergType:
@@ -207,12 +210,10 @@ def _narrowed_type(kind: ice.IcebergType, target: sql.DataType) -> ice.IcebergTy
         return kind if parts == kind.fields else ice.StructType(*parts)
     if isinstance(kind, ice.ListType) and isinstance(target, sql.ArrayType):
         element = _narrowed_type(kind.element_type, target.elementType)
-        return (
-            kind if element is kind.element_type else kind.model_copy(update={"element": element})
-        )
+        return kind if element is kind.element_type else replace(kind, element_type=element)
     if isinstance(kind, ice.MapType) and isinstance(target, sql.MapType):
         value = _narrowed_type(kind.value_type, target.valueType)
-        return kind if value is kind.value_type else kind.model_copy(update={"value_type": value})
+        return kind if value is kind.value_type else replace(kind, value_type=value)
     return kind
 
 

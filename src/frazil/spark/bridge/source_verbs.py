@@ -63,8 +63,8 @@ class SourceVerbs:
         else:
             if "schema" in asked:
                 scan = narrowed(scan, sql.StructType.fromJson(json.loads(asked["schema"])))
-            schema = spark_schema(scan.schema)
-            prepare(self._spark, (field.field_type for field in scan.schema.fields))
+            schema = spark_schema(scan.read_schema)
+            prepare(self._spark, (field.field_type for field in scan.read_schema.fields))
         key = f"{options.catalog} {options.catalog_name} {table.name} at {table.location}"
         self._bridge.tables[key] = table
         return {**loaded.described(key), "schema": schema.json()}

@@ -12,15 +12,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.transforms import BucketTransform, TruncateTransform
-from pyiceberg.types import NestedField
 from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.metadata.metadata import MAIN, RefKind
-from frazil.format.partition_fields import JointBucketTransform, source_ids
+from frazil.iceberg.partitioning import PartitionField
+from frazil.iceberg.transforms import BucketTransform, JointBucketTransform, TruncateTransform
+from frazil.iceberg.types import NestedField
 from frazil.properties.registry import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from frazil.rows.actions import KEY
 from frazil.rows.scan import Scan
@@ -195,7 +194,7 @@ class TableToken:
             "token": self.token(key),
             "name": table.name if is_rows else f"{table.name}.{self.kind}",
             "schema": self.schema().json(),
-            "partitioning": [_transform(table, part) for part in table.spec.fields]
+            "partitioning": [_transform(table, part) for part in table.metadata.spec().fields]
             if is_rows
             else [],
             "properties": {**_table_properties(table), **table.properties} if is_rows else {},
@@ -348,7 +347,7 @@ def _as_of(request: Mapping[str, Any]) -> int | str | datetime | None:
 
 def _transform(table: Table, part: PartitionField) -> dict[str, Any]:
     name = str(part.transform).partition("[")[0]
-    sources = [table.schema.find_column_name(source) or "" for source in source_ids(part)]
+    sources = [table.metadata.schema().find_column_name(source) or "" for source in part.source_ids]
     document: dict[str, Any] = {
         "transform": _PLURALS.get(name, name),
         "columns": [

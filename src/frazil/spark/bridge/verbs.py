@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from pyiceberg.expressions import AlwaysFalse
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil.errors import CommitConflict, FrazilError, InvalidInput, NotFound
 from frazil.format.metadata.metadata import MAIN, Snapshot
+from frazil.iceberg.expressions import AlwaysFalse
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan

@@ -14,9 +14,9 @@ from frazil.spark.types.defaults import default_value
 from frazil.spark.types.spark_types import declared_schema, spark_type
 
 if TYPE_CHECKING:
-    from pyiceberg.types import IcebergType
     from pyspark.sql import SparkSession
 
+    from frazil.iceberg.types import IcebergType
     from frazil.table.columns.evolve import EvolveSchema
     from frazil.table.table import Table
 
@@ -77,7 +77,7 @@ def _column(spark: SparkSession, columns: EvolveSchema, change: Change) -> None:
         case "UpdateColumnComment":
             columns.update_column(path, doc=change["comment"])
         case "UpdateColumnDefaultValue":
-            field = columns.schema.find_field(".".join(path))
+            field = columns.draft_schema.find_field(".".join(path))
             columns.update_column(
                 path, default=_default(spark, change, spark_type(field.field_type))
             )

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.schema import Schema
 from pyspark.sql import DataFrame
 from pyspark.sql import types as sql
 
@@ -26,6 +25,7 @@ from frazil.errors import (
 )
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.schema import Schema
 from frazil.spark.bridge.table_token import CURRENT_SNAPSHOT, TableToken, named_table
 from frazil.spark.bridge.verbs import Answers, Bridge
 from frazil.spark.catalog.format_version import without_format_version
@@ -152,9 +152,7 @@ class CatalogVerbs(Answers):
             if text is not None:
                 value = default_value(self._bridge.spark, text, said.dataType)
                 value = default_of(value, column.field_type, column.name)
-                column = column.model_copy(
-                    update={"initial_default": value, "write_default": value}
-                )
+                column = replace(column, initial_default=value, write_default=value)
             fields.append(column)
         return Schema(*fields)
 
@@ -214,7 +212,7 @@ class CatalogVerbs(Answers):
         if not self._catalog.table_exists(name):
             return self._stage_create(request) if asked.get("or create") else {"missing": True}
         from frazil.filter.text.partition_by import parse_partition_by
-        from frazil.format.metadata.defaults import UNPARTITIONED
+        from frazil.iceberg.partitioning import UNPARTITIONED
         from frazil.table.replacing import replacing
 
         _check_provider(asked["properties"])

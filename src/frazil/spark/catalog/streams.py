@@ -49,7 +49,7 @@ def stream_of(
     if writes:
         from frazil.spark.types.spark_types import spark_schema
 
-        return {"options": options, "schema": spark_schema(table.schema).json()}
+        return {"options": options, "schema": spark_schema(table.metadata.schema()).json()}
     try:
         from frazil.spark.source.stream_source import stream_schema
     except ImportError as error:

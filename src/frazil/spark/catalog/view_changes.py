@@ -16,7 +16,7 @@ from pyspark.sql import types as sql
 
 from frazil.catalog.names import Identifier
 from frazil.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
-from frazil.format.values.variant_type import load_schema
+from frazil.iceberg.schema import load_schema, schema_document
 from frazil.spark.session import jar
 from frazil.spark.types.spark_types import declared_schema, spark_schema
 from frazil.sql.bind.view_sql import CATALOG_NAME, QUERY_COLUMNS, translated_view
@@ -205,7 +205,7 @@ def _version(
     schema = _columns(frame, columns, named)
     default_catalog = None if change["catalog"] == own_name else change["catalog"]
     return ViewVersion(
-        schema=declared_schema(schema).model_dump(mode="json", by_alias=True, exclude_none=True),
+        schema=schema_document(declared_schema(schema)),
         text=change["query"],
         namespace=change["namespace"],
         query_columns=frame.columns,

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
@@ -22,9 +20,19 @@ from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.bind.expression_column import is_of_files
-from frazil.filter.bind.filter_columns import Column as Reference
-from frazil.filter.bind.operators import Op, literals_of, operator_of
 from frazil.format.values.types import is_floating
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Op,
+    Or,
+    literals_of,
+    operator_of,
+)
+from frazil.iceberg.expressions import Column as Reference
 
 Values = Callable[[Reference], Column]
 

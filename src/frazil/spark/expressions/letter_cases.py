@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.literals import literal
-
 from frazil.filter.bind.bind import predicate
 from frazil.filter.bind.expression_column import ExpressionColumn
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.operators import Op
+from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.expression_terms import Expressions, call_key
+from frazil.iceberg.expressions import BooleanExpression, Column, Op
+from frazil.iceberg.literals import literal
 
 Node = Mapping[str, Any]
 _FUNCTIONS: Final = {"LOWER": "lower", "UPPER": "upper"}

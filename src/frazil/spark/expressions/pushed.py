@@ -15,17 +15,22 @@ from decimal import Decimal
 from math import isnan
 from typing import Any, Final
 
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.literals import Literal, literal
-from pyiceberg.schema import Schema
-from pyiceberg.types import DoubleType, FloatType
-
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
-from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.operators import COMPARISONS, Op
+from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.expression_terms import Expressions
 from frazil.filter.prune.variant_terms import VariantPath
+from frazil.iceberg.expressions import (
+    COMPARISONS,
+    AlwaysFalse,
+    AlwaysTrue,
+    BooleanExpression,
+    Column,
+    Op,
+)
+from frazil.iceberg.literals import Literal, literal
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import DoubleType, FloatType
 from frazil.spark.expressions.letter_cases import letter_cases
 from frazil.spark.expressions.variant_fields import CALL, variant_field
 from frazil.spark.expressions.windows import windows
@@ -187,7 +192,7 @@ def _column(node: Node, index: ColumnIndex) -> Column | None:
     return next((column for column in index.by_id.values() if column.path == names), None)
 
 
-def _literal(node: Node) -> Literal[Any] | None:
+def _literal(node: Node) -> Literal | None:
     kind, value = node.get("type"), node.get("value")
     if kind is None or value is None:
         return None

@@ -10,11 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyiceberg import types as ice
-
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.variant_terms import VariantPath
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.types import VariantType
 
 CALL: Final = "variant_get"
 _STEP: Final = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]""")

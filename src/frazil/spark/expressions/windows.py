@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.box_predicate import BoxPredicate, Window
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.format.values.types import is_geo
 
@@ -40,9 +40,8 @@ def _window(children: Sequence[Node], index: ColumnIndex) -> BoxPredicate | None
     if any(end is None or end != end for end in ends):
         return None
     west, south, east, north = (float(end) for end in ends if end is not None)
-    return BoxPredicate(
-        column, west=west, south=min(south, north), east=east, north=max(south, north)
-    )
+    window = Window(west=west, south=min(south, north), east=east, north=max(south, north))
+    return BoxPredicate(column, window)
 
 
 def _number(node: Node) -> float | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
 from frazil.commit.change import Change, VectorEdit
@@ -23,6 +22,7 @@ from frazil.data.read.read_files import Reading
 from frazil.errors import CommitConflict
 from frazil.format.entries.fields import ContentType
 from frazil.format.vectors import bitmap
+from frazil.iceberg.schema import Schema
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.scan.tasks import Positions, Task, TaskReader, tasks_of
 from frazil.spark.jobs.bars import progress_bars

@@ -12,7 +12,7 @@ from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.file_deletion import Deleted, delete_all, deleted_together
 from frazil.spark.session.executor_tasks import answers, received, spread
 from frazil.storage import Storage
-from frazil.storage.deletion import delete_reporting
+from frazil.storage.base import delete_reporting
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:

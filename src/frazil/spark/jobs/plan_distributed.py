@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyiceberg.expressions import BooleanExpression
-
+from frazil.iceberg.expressions import BooleanExpression
 from frazil.scan.plan import Plan, plan
 from frazil.spark.read.executor_plans import OnExecutors
 from frazil.spark.session.find_table import CatalogLike, session, table_of

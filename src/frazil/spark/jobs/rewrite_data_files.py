@@ -11,10 +11,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.table.sorting import SortOrder
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 
@@ -25,7 +23,8 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.errors import CommitConflict, FrazilError, InvalidInput
 from frazil.filter.text.partition_by import parse_sort_order
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.metadata.defaults import UNSORTED
+from frazil.iceberg.expressions import BooleanExpression
+from frazil.iceberg.sorting import UNSORTED, SortOrder
 from frazil.maintenance.compact import every_row, replacement
 from frazil.maintenance.progress import Progress
 from frazil.properties.registry import TARGET_FILE_SIZE
@@ -51,6 +50,9 @@ if TYPE_CHECKING:
 
 Strategy = Literal["bin-pack", "sort", "z-order"]
 _Z = "__frazil_z"
+_MAX_OPENED: Final = 500
+"""Beyond so many files in each that is written, opening them is most of the work: tasks of their
+own read them side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,11 +171,15 @@ class _GroupWriter:
         z_columns: tuple[str, ...] = ()
         if strategy == "sort":
             is_own = not by
-            order = table.sort_order if is_own else parse_sort_order(list(by or ()), table.schema)
+            order = (
+                table.metadata.sort_order()
+                if is_own
+                else parse_sort_order(list(by or ()), table.metadata.schema())
+            )
             if not order.fields:
                 raise InvalidInput("no sort columns: pass by=[…] or set the table's sort order")
         elif strategy == "z-order":
-            z_columns = ZOrder.of(by or (), table.schema).columns
+            z_columns = ZOrder.of(by or (), table.metadata.schema()).columns
         elif strategy != "bin-pack":
             raise InvalidInput(f"strategy is {strategy!r}; expected bin-pack, sort or z-order")
         elif by:
@@ -213,7 +219,7 @@ class _GroupWriter:
 
     def _distributed(self, rows: DataFrame, group: Group) -> DataFrame:
         outputs = group.outputs(self.target_file_bytes)
-        schema = self.table.schema
+        schema = self.table.metadata.schema()
         if self.z_columns:
             z = z_order(rows, self.z_columns, rows=group.records)
             wide = rows.withColumn(_Z, z).repartitionByRange(outputs, _Z)
@@ -225,10 +231,12 @@ class _GroupWriter:
             return distributed(
                 rows,
                 schema=schema,
-                spec=self.table.spec,
+                spec=self.table.metadata.spec(),
                 sort_order=None,
                 mode=Distribution.HASH,
             )
+        if len(group.rows) > _MAX_OPENED * outputs:
+            return rows.repartition(outputs)
         return rows.coalesce(outputs)
 
 

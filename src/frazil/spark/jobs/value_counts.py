@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from frazil.data.read.read_files import Reading
-    from frazil.format.values.theta import ThetaSketch
+    from frazil.format.metadata.statistics_files import ThetaSketch
 
 
 @dataclass(frozen=True, slots=True)

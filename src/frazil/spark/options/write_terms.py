@@ -18,8 +18,7 @@ from frazil.spark.options.options import WriteOptions
 from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
-
+    from frazil.iceberg.expressions import BooleanExpression
     from frazil.table.table import Table
 
 WAP_ID: Final = "wap.id"

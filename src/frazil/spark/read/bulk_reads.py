@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
@@ -30,8 +27,11 @@ from frazil.data.metadata_columns import (
     ROW_ID,
     SPEC_ID,
 )
-from frazil.filter.bind.filter_columns import Column as Reference
 from frazil.format.entries.batch import single_chunk
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.expressions import Column as Reference
+from frazil.iceberg.schema import Schema
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
@@ -77,17 +77,17 @@ def frame(
     bridge.
     """
     if metadata_columns:
-        names = [field.name for field in scan.schema.fields]
+        names = [field.name for field in scan.read_schema.fields]
         more = [name for name in metadata_columns if name not in names]
         scan = replace(scan, columns=(*names, *more))
         planned = None if planned is None else planned.seen_by(scan)
     planned = planned or Planned.of(scan)
     prepare(spark, (field.field_type for field in planned.read_schema.fields))
-    expected = spark_schema(scan.schema)  # refuses, before anything is read
+    expected = spark_schema(scan.read_schema)  # refuses, before anything is read
     native = native_files(planned, spark)
     parts = (
         _listed(spark, planned, native, key, limits)
-        if bridge is None or PARTITION_ID in {field.field_id for field in scan.schema.fields}
+        if bridge is None or PARTITION_ID in {field.field_id for field in scan.read_schema.fields}
         else _scanned(bridge, planned, np.flatnonzero(native), key)
     )
     rest = np.flatnonzero(~native)
@@ -122,7 +122,7 @@ def _scanned(
             column = column.getField(name)
         return column
 
-    chosen = [chosen_column(raw, scan.table_schema, field) for field in scan.schema.fields]
+    chosen = [chosen_column(raw, scan.table_schema, field) for field in scan.read_schema.fields]
     if key is not None:
         chosen.append(raw.metadataColumn(KEY).alias(key))
     kept = raw
@@ -188,7 +188,7 @@ class _NativeFrame:
         if not isinstance(scan.filter, AlwaysTrue):
             raw = raw.filter(condition(scan.filter, _Values(raw, schema, names).of))
         raw = self._with_files(raw)
-        output = [self._output(raw, field, names) for field in scan.schema.fields]
+        output = [self._output(raw, field, names) for field in scan.read_schema.fields]
         if self.key is not None:
             output.append((raw[_BASE] + raw[_POSITION]).alias(self.key))
         return raw.select(*output)
@@ -248,7 +248,7 @@ class _NativeFrame:
 
     def _with_files(self, raw: DataFrame) -> DataFrame:
         """Joined with what holds for a whole file, when a column asks for it."""
-        by_id = {field.field_id: field for field in self.planned.scan.schema.fields}
+        by_id = {field.field_id: field for field in self.planned.scan.read_schema.fields}
         needed = set(by_id) & _OF_FILES
         if ROW_ID.field_id in by_id and not self.planned.has_row_ids:
             needed.add(ROW_ID.field_id)

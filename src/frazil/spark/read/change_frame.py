@@ -13,8 +13,7 @@ from pyspark.sql import types as sql
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.scan.change_feed import Changes, ChangeType
 from frazil.scan.change_steps import StepPlanner
-from frazil.scan.net_changes import net_files
-from frazil.scan.row_changes import feed_columns
+from frazil.scan.row_changes import feed_columns, net_files
 from frazil.spark.read.feed import AGE, CHANGE_FIELDS, SINCE, Cutter, Piece, Unit, UnitReader
 from frazil.spark.read.group_reader import OPEN_COST_BYTES
 from frazil.spark.session.executor_tasks import groups, received, spread
@@ -55,7 +54,7 @@ def changes(
 
 def change_schema(table: Table) -> sql.StructType:
     """The columns of a change feed."""
-    own = spark_schema(feed_columns(table.schema))
+    own = spark_schema(feed_columns(table.metadata.schema()))
     return sql.StructType([*own.fields, *CHANGE_FIELDS])
 
 

@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import LAST_UPDATED
 from frazil.data.read.read_files import Reading
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.iceberg.schema import Schema
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.scan.change_feed import CHANGE_COLUMNS, ChangeType, RowFeed, feed_columns
 from frazil.scan.change_steps import ChangeStep, StepPlanner
@@ -201,7 +201,7 @@ class UnitReader:
     def _piece(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         schema = self.reading.schema
         if self.with_ages:
-            schema = Schema(*schema.fields, LAST_UPDATED.model_copy(update={"name": AGE}))
+            schema = Schema(*schema.fields, replace(LAST_UPDATED, name=AGE))
         reader = TaskReader(replace(self.reading, schema=schema))
         for batch in reader.read(piece.task, only=piece.positions):
             rows = batch.num_rows

@@ -68,7 +68,7 @@ class GroupReader:
                 )
 
 
-_KEY_POSITION = POS.model_copy(update={"name": "@key"})
+_KEY_POSITION = replace(POS, name="@key")
 
 
 def task_bytes(task: Task) -> int:

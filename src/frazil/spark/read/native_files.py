@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg import types as ice
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.format import paths
 from frazil.format.entries.column_files import have_column_files
+from frazil.iceberg import types as ice
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.planned import Planned
 from frazil.spark.session.file_list import UNREADABLE_NAME, can_read, is_readable_name

@@ -10,10 +10,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import Column, DataFrame
 
 from frazil.data.metadata_columns import ROW_ID
+from frazil.iceberg.expressions import AlwaysTrue
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan

@@ -15,7 +15,7 @@ from frazil.commit.loop import discard, undoing
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import POS
 from frazil.properties.registry import UPDATE_ISOLATION
-from frazil.rows.actions import KEY, Action, Outcome, RowSink
+from frazil.rows.actions import KEY, Action, RowSink, SinkResult
 from frazil.rows.columns.column_changes import cheaper_by_columns, updated_columns
 from frazil.rows.columns.column_sink import ColumnSink
 from frazil.rows.planned import Planned
@@ -52,7 +52,7 @@ class ColumnJob:
         table, rows = self.target.table, self.target.rows
         metadata = self.terms.metadata
         names = dict.fromkeys(path[0] for path in self.assignments)
-        fields = [table.schema.find_field(name) for name in names]
+        fields = [table.metadata.schema().find_field(name) for name in names]
         sink_files: list[str] = []
         with explained("update"):
             rows = rows if where is None else rows.filter(where)
@@ -68,7 +68,7 @@ class ColumnJob:
             )
         with undoing(lambda: discard(table._handle.storage, sink_files)), explained("update"):
             change = self._columns(values, planned, by_columns, sink_files)
-            outcome = Outcome.of([])
+            outcome = SinkResult.union([])
             if not by_columns.all():
                 outcome = self._rows(rows, planned, by_columns)
             done = commit_added(
@@ -91,7 +91,7 @@ class ColumnJob:
         names = dict.fromkeys(path[0] for path in self.assignments)
         sink = ColumnSink.of(
             planned,
-            [table.schema.find_field(name) for name in names],
+            [table.metadata.schema().find_field(name) for name in names],
             handle=table._handle,
             metadata=self.terms.metadata,
             written=sink_files,
@@ -102,19 +102,19 @@ class ColumnJob:
 
     def _rows(
         self, rows: DataFrame, planned: Planned, by_columns: npt.NDArray[np.bool_]
-    ) -> Outcome:
+    ) -> SinkResult:
         table = self.target.table
         sink = RowSink.of(
             self.terms.metadata, storage=table._handle.storage, location=table.location
         )
         others = _of_files(rows, planned, ~by_columns) if by_columns.any() else rows
-        frame = updated(others, table.schema, self.assignments, held=self.held)
-        outcome = Outcome.of(written(frame, sink))
+        frame = updated(others, table.metadata.schema(), self.assignments, held=self.held)
+        outcome = SinkResult.union(written(frame, sink))
         outcome.check()
         return outcome
 
     def _change(
-        self, columns: Change, planned: Planned, pushed: Pushed, outcome: Outcome
+        self, columns: Change, planned: Planned, pushed: Pushed, outcome: SinkResult
     ) -> Change:
         removed, vectors = outcome.retired(planned)
         isolation = self.terms.level(UPDATE_ISOLATION)

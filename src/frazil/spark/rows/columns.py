@@ -21,7 +21,7 @@ from frazil.spark.expressions.conditions import explained, quoted
 from frazil.spark.rows.changed_rows import ChangedRows
 from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, session, table_of
-from frazil.spark.types.spark_types import table_schema
+from frazil.spark.types.spark_types import frame_schema
 from frazil.spark.write.column_files import functions_written, values_written
 from frazil.spark.write.writer import renamed
 from frazil.table.column_operations import check_new_columns
@@ -29,8 +29,9 @@ from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
     from pyspark.sql import DataFrame
+
+    from frazil.iceberg.schema import Schema
 
 
 def add_columns(
@@ -68,7 +69,7 @@ def add_columns(
             values = rows.rows.select(
                 *(_expression(value).alias(name) for name, value in texts.items()), KEY, POS.name
             )
-            types = table_schema(values.select(*map(quoted, texts)).schema) if texts else None
+            types = frame_schema(values.select(*map(quoted, texts)).schema) if texts else None
         kinds |= {column.name: column for column in types.fields} if types is not None else {}
         evolve = tx.evolve_schema()
         for name in columns:
@@ -82,7 +83,7 @@ def add_columns(
                 updates.append(values_written(values, planned, sink))
         if functions:
             sink = _sink(tx, planned, list(functions))
-            called = Called(functions, read.schema)
+            called = Called(functions, read.read_schema)
             updates.append(functions_written(spark, called, planned, sink))
         tx._apply(updated_columns(opened.branch_name, planned, *updates), summary=summary)
     refresh_cache(spark, opened)
@@ -107,15 +108,15 @@ def merge_columns(
     spark = rows.sparkSession
     opened = table_of(spark, table, catalog)
     keys = [on] if isinstance(on, str) else list(on)
-    source = renamed(rows, opened.schema)
+    source = renamed(rows, opened.metadata.schema())
     names = [name for name in source.columns if name not in keys]
-    _check_keys(keys, opened.schema, source)
+    _check_keys(keys, opened.metadata.schema(), source)
     if not names:
         raise InvalidInput("the rows have no column beside the key")
     with opened.transaction() as tx:
-        new = [name for name in names if name not in opened.schema.column_names]
+        new = [name for name in names if name not in opened.metadata.schema().column_names]
         if new:
-            kinds = table_schema(source.select(*map(quoted, new)).schema)
+            kinds = frame_schema(source.select(*map(quoted, new)).schema)
             evolve = tx.evolve_schema()
             for column in kinds.fields:
                 evolve.add_column((column.name,), column.field_type)

@@ -53,7 +53,7 @@ def merge(
     opened = table_of(source.sparkSession, table, catalog)
     if not isinstance(on, str | Column) and not on:
         raise InvalidInput("merge needs a condition or key columns: on=['id']")
-    if isinstance(on, str) and on in {field.name for field in opened.schema.fields}:
+    if isinstance(on, str) and on in {field.name for field in opened.metadata.schema().fields}:
         on = (on,)
     return Merge(table=opened, source=source, on=on if isinstance(on, str | Column) else tuple(on))
 
@@ -92,7 +92,7 @@ class Merge(MergeClauses[Condition]):
         return result
 
     def _run(self, source: SparkSource, terms: WriteTerms) -> CommitResult:
-        schema = self.table.schema
+        schema = self.table.metadata.schema()
         pairs = self._pairs(source)
         target = ChangedRows.of(
             self.source.sparkSession,
@@ -124,10 +124,10 @@ class Merge(MergeClauses[Condition]):
 
     def _pairs(self, source: SparkSource) -> list[KeyPair]:
         if isinstance(self.on, str):
-            return pairs_of(self.on, self.table.schema, self.source.columns)
+            return pairs_of(self.on, self.table.metadata.schema(), self.source.columns)
         if isinstance(self.on, Column):
             return list(self.pairs)
-        names = {field.name for field in self.table.schema.fields}
+        names = {field.name for field in self.table.metadata.schema().fields}
         pairs = [(name, source.named(name)) for name in self.on]
         for name, spelled in pairs:
             if spelled is None or name not in names:
@@ -150,6 +150,6 @@ class Merge(MergeClauses[Condition]):
         condition: Condition | None,
         values: Mapping[Any, Any] | None = None,
     ) -> Self:
-        new = None if values is None else by_path(values, self.table.schema)
+        new = None if values is None else by_path(values, self.table.metadata.schema())
         check_insert(action, new or ())
         return super()._with(side, action, condition, new)

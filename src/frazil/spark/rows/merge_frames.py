@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
@@ -20,6 +18,8 @@ from pyspark.sql import types as sql
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.filter.text.sql_text import SOURCE, TARGET
 from frazil.format.values.types import plain_value
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, SinkResult
 from frazil.rows.merge_clauses import Clause, Side, has, updates
 from frazil.spark.expressions.conditions import literal, quoted

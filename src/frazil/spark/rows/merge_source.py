@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil import arrow_compute as pc
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
 from frazil.rows.actions import SOURCE_ROW
 from frazil.rows.engine import KeyPair, KeyValues
 from frazil.spark.expressions.conditions import quoted

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import LAST_UPDATED, POS, ROW_ID
 from frazil.errors import InvalidInput
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.rows.actions import ACTION, KEY, Action
 from frazil.rows.editor import path_named
 from frazil.spark.expressions.conditions import quoted

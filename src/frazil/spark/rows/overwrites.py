@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyiceberg.expressions import BooleanExpression
-
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.errors import InvalidInput
+from frazil.iceberg.expressions import BooleanExpression
 from frazil.properties.registry import OVERWRITE_ISOLATION
 from frazil.rows.partitions import Replaced
 from frazil.rows.planned import Planned
@@ -91,7 +90,7 @@ def overwrite_partitions(
 ) -> CommitResult:
     """Replace every partition that the rows of the frame touch, in one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
-    if not target.spec.fields:
+    if not target.metadata.spec().fields:
         raise InvalidInput("the table is not partitioned: use overwrite, with or without a filter")
     terms = WriteTerms(table=target, base=base_of_frame(target, frame), summary=dict(summary or {}))
     result = overwrite_partition_rows(terms, frame)

@@ -16,8 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
 
 from frazil.data.schema import arrow_schema
 from frazil.data.write.row_input import conformed
@@ -26,6 +24,8 @@ from frazil.errors import Unsupported
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption.takeover import MergeFiles, Takeover
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
 from frazil.storage import Storage, is_local, local_path
@@ -69,8 +69,8 @@ def _merge(
     job = _WriteJob(
         storage=storage,
         location=metadata.location,
-        schema=schema.model_dump_json(),
-        spec=metadata.spec().model_dump_json(),
+        schema=schema,
+        spec=metadata.spec(),
         properties=dict(metadata.properties),
     )
     parts = rows.mapInArrow(job, f"{_ENTRIES} binary").collect()
@@ -169,18 +169,17 @@ class _WriteJob:
 
     storage: Storage
     location: str
-    schema: str
-    spec: str
+    schema: Schema
+    spec: PartitionSpec
     properties: dict[str, str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = Schema.model_validate_json(self.schema)
         entries = write_rows(
-            _conformed(batches, schema),
+            _conformed(batches, self.schema),
             storage=self.storage,
             location=self.location,
-            schema=schema,
-            spec=PartitionSpec.model_validate_json(self.spec),
+            schema=self.schema,
+            spec=self.spec,
             write_id=uuid.uuid4(),
             properties=self.properties,
         )

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import VectorEdit
 from frazil.format.entries.batch import EntryBatch
+from frazil.iceberg.expressions import BooleanExpression
 from frazil.rows.actions import KEY, entries_of, removal_of
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan

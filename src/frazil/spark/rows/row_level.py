@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from frazil.commit.change import Change, Isolation, Searched
 from frazil.commit.result import CommitResult
-from frazil.rows.actions import Action, Outcome, RowNumbers, RowSink
+from frazil.rows.actions import Action, RowNumbers, RowSink, SinkResult
 from frazil.rows.planned import Planned
 from frazil.spark.expressions.pushed import Pushed
 from frazil.spark.options.write_terms import WriteTerms
@@ -62,18 +62,20 @@ class RowLevelJob:
                 rest, max_rows = more
                 results += written(rest, sink, max_rows=max_rows)
             # A source row may meet many rows of the table: that is not counted here.
-            outcome = Outcome.of([replace(result, sources=RowNumbers()) for result in results])
+            outcome = SinkResult.union(
+                [replace(result, sources=RowNumbers()) for result in results]
+            )
             if self.meets_once:
                 outcome.check()
         except BaseException:
-            discard_entries(self.table, Outcome.of(results).entries)
+            discard_entries(self.table, SinkResult.union(results).entries)
             raise
         result = commit_added(
             self.terms, outcome.entries, lambda: self._change(planned, pushed, outcome)
         )
         return replace(result, ms=(time.perf_counter() - began) * 1000)
 
-    def _change(self, planned: Planned, pushed: Pushed, outcome: Outcome) -> Change:
+    def _change(self, planned: Planned, pushed: Pushed, outcome: SinkResult) -> Change:
         removed, vectors = outcome.retired(planned)
         return Change(
             branch=self.table.branch_name,

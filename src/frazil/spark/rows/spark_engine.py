@@ -13,10 +13,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,6 +22,10 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput
 from frazil.filter.text.sql_text import SOURCE, TARGET, SqlText
 from frazil.format.values.types import plain_value
+from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortOrder
 from frazil.rows.actions import ACTION, KEY, Action, RowNumbers, RowSink, SinkResult
 from frazil.rows.columns.column_functions import Called
 from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
@@ -43,7 +43,7 @@ from frazil.spark.rows.new_values import Paths, new_columns, updated
 from frazil.spark.rows.zorder import z_order
 from frazil.spark.session.find_table import session
 from frazil.spark.types.spark_arrow import arrow_of, column_into_spark
-from frazil.spark.types.spark_types import spark_schema, spark_type, table_schema
+from frazil.spark.types.spark_types import frame_schema, spark_schema, spark_type
 from frazil.spark.write.column_files import functions_written, values_written
 from frazil.spark.write.distribution import order_columns
 from frazil.spark.write.sinks import collected_keys, written
@@ -110,7 +110,7 @@ class SparkEngine:
         """The columns that expressions over the rows of a plan give."""
         with explained("add_columns"):
             columns = [_column(text).alias(name) for name, text in values.items()]
-            return table_schema(self._rows(planned).select(*columns).schema)
+            return frame_schema(self._rows(planned).select(*columns).schema)
 
     def source(self, rows: Any, schema: Schema) -> SparkSource:
         """Rows to merge: a frame, or whatever the table takes as rows."""

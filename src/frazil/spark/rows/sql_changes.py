@@ -87,7 +87,7 @@ def carry_out(bridge: Bridge, change: Any) -> None:
             where = condition() if verb == "overwrite" else None
             if is_dynamic and where is not None:
                 raise InvalidInput("an overwrite by a condition replaces rows, not partitions")
-            if is_dynamic and table.spec.fields:
+            if is_dynamic and table.metadata.spec().fields:
                 overwrite_partition_rows(terms, rows)
             else:
                 overwrite_rows(terms, rows, where, bound=bound)

@@ -38,14 +38,16 @@ def table(
     spark = session()
     opened = table_of(spark, table, catalog)
     scan = opened.scan(columns=columns, as_of=as_of)
-    names = [field.name for field in scan.schema.fields]
-    if is_connect(spark) or PARTITION_ID in {field.field_id for field in scan.schema.fields}:
+    names = [field.name for field in scan.read_schema.fields]
+    if is_connect(spark) or PARTITION_ID in {field.field_id for field in scan.read_schema.fields}:
         every = [field.name for field in scan.table_schema.fields]
         wide = replace(scan, columns=(*every, *(name for name in names if name not in every)))
         rows = frame(spark, wide, bridge=bridge_for(spark))
         chosen = [rows[quoted(name)] for name in names]
     else:
         rows = bridge_of(spark).rows(opened, scan)
-        chosen = [chosen_column(rows, scan.table_schema, field) for field in scan.schema.fields]
+        chosen = [
+            chosen_column(rows, scan.table_schema, field) for field in scan.read_schema.fields
+        ]
     with explained("table"):
         return (rows if where is None else rows.filter(where)).select(*chosen)

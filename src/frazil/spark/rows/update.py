@@ -42,7 +42,7 @@ def update(
     """
     spark = session()
     opened = table_of(spark, table, catalog)
-    values = by_path(assignments, opened.schema)
+    values = by_path(assignments, opened.metadata.schema())
     terms = WriteTerms(table=opened, summary=dict(summary or {}))
     result = update_rows(spark, terms, values, where, mode=mode)
     refresh_cache(spark, opened)
@@ -74,7 +74,7 @@ def update_rows(
         return job.run(where, is_auto=mode == "auto")
     with explained("update"):
         rows = target.rows if where is None else target.rows.filter(where)
-        frame = updated(rows, table.schema, assignments, held=held)
+        frame = updated(rows, table.metadata.schema(), assignments, held=held)
         return RowLevelJob(
             terms=terms,
             target=target,

@@ -6,13 +6,16 @@ pickled and needs nothing but the package at the other end.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 
 from frazil.errors import FrazilError, InvalidInput
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 _COLUMN, _ANSWER = "work", "answer"
 _MAX_PARTITIONS = 10_000
+_aside = [0]
+"""How many modules this process had when they were set aside."""
 _REFUSAL = re.compile(r"^frazil\.errors\.(\w+): (.+(?:\n  .+)*)$", re.MULTILINE)
 """The last lines of a trace: a message, and what it lists in lines of its own."""
 
@@ -93,6 +98,19 @@ class _Named:
         renamed = (batch.rename_columns(self.names) for batch in batches)
         for answer in self.work(renamed):
             yield answer.rename_columns([_ANSWER])
+        set_modules_aside()
+
+
+def set_modules_aside() -> None:
+    """In a worker of Spark: take what modules have made out of the garbage collector's view.
+
+    PySpark collects garbage after each task, which looks at every object. In a worker that has
+    loaded what a write needs that takes longer than writing a small file.
+    """
+    if TaskContext.get() is not None and len(sys.modules) > _aside[0]:
+        gc.collect()
+        gc.freeze()
+        _aside[0] = len(sys.modules)
 
 
 def groups(weights: Sequence[int], target: int, *, cost: int = 0) -> list[list[int]]:

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.types import IcebergType, ListType, MapType, StructType, TimeType
-
 from frazil.credentials import without_password
 from frazil.errors import InvalidInput
+from frazil.iceberg.types import IcebergType, ListType, MapType, StructType, TimeType
 from frazil.spark.session.carried_credentials import carry_with
 from frazil.spark.session.session_bridge import known_bridge
 from frazil.table.catalog import Catalog

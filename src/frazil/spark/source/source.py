@@ -28,7 +28,6 @@ from frazil.spark.options.source_options import CHANGES_ARE_STREAMS, SourceOptio
 from frazil.spark.options.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
     from pyspark.sql import types as sql
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     )
 
     from frazil.format.metadata.metadata import Snapshot
+    from frazil.iceberg.schema import Schema
     from frazil.rows.scan import Scan
     from frazil.table.table import Table
 
@@ -70,7 +70,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             return metadata_schema(table, self._metadata)
         from frazil.spark.types.spark_types import spark_schema
 
-        return spark_schema(columns if self.source_options.columns is None else self._scan().schema)
+        is_whole = self.source_options.columns is None
+        return spark_schema(columns if is_whole else self._scan().read_schema)
 
     def reader(self, schema: sql.StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.schema import Schema
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.types.spark_types import spark_schema
 from frazil.table.refs import schema_at
@@ -37,11 +37,11 @@ def scan_of(
 def pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schema]:
     """The snapshot and the schema to read it in."""
     if options.snapshot == 0:
-        snapshot, schema = None, table.schema
+        snapshot, schema = None, table.metadata.schema()
     else:
         at = options.moment(table)
         if at is None:
-            snapshot, schema = table.current_snapshot(), table.schema
+            snapshot, schema = table.current_snapshot(), table.metadata.schema()
         else:
             snapshot = table.snapshot(at)
             schema = schema_at(table.metadata, at, snapshot)
@@ -52,7 +52,7 @@ def pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schem
 
 def narrowed(scan: Scan, asked: sql.StructType) -> Scan:
     """The scan with only the columns asked for, in their order."""
-    known = {field.name: field.dataType for field in spark_schema(scan.schema)}
+    known = {field.name: field.dataType for field in spark_schema(scan.read_schema)}
     problems = [
         f"\n  - column '{field.name}': asked for as {field.dataType.simpleString()}; the table has "
         + (known[field.name].simpleString() if field.name in known else "no such column")

@@ -18,6 +18,7 @@ from frazil.credentials import Carried
 from frazil.format.entries.batch import EntryBatch
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.write_terms import WriteTerms
+from frazil.spark.session.executor_tasks import set_modules_aside
 from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import (
@@ -66,15 +67,20 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def of(options: SourceOptions, schema: sql.StructType, *, overwrite: bool) -> FrazilWriter:
         """A writer for frames of this schema; refuses one that does not fit the table."""
         table = options.load()
-        check_schema(schema, table.schema)
+        check_schema(schema, table.metadata.schema())
         task = WriteTask.of(
-            table.metadata, table.schema, storage=table._handle.storage, location=table.location
+            table.metadata,
+            table.metadata.schema(),
+            storage=table._handle.storage,
+            location=table.location,
         )
         return FrazilWriter(options, task, overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""
-        return WrittenEntries(packed(self._task.write(iterator)))
+        entries = self._task.write(iterator)
+        set_modules_aside()
+        return WrittenEntries(packed(entries))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Add all files in one snapshot."""

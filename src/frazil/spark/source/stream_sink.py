@@ -19,6 +19,7 @@ from frazil.credentials import Carried
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.stream_options import StreamOptions
 from frazil.spark.options.write_terms import WriteTerms
+from frazil.spark.session.executor_tasks import set_modules_aside
 from frazil.spark.session.packed_entries import packed
 from frazil.spark.source.source_writer import WrittenEntries
 from frazil.spark.source.stream_log import batch_summary, has_landed, query_id_of
@@ -50,15 +51,20 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
     ) -> StreamSink:
         """A sink for batches of this schema; refuses one that does not fit the table."""
         table = options.load()
-        check_schema(schema, table.schema)
+        check_schema(schema, table.metadata.schema())
         task = WriteTask.of(
-            table.metadata, table.schema, storage=table._handle.storage, location=table.location
+            table.metadata,
+            table.metadata.schema(),
+            storage=table._handle.storage,
+            location=table.location,
         )
         return StreamSink(options, stream, task, replaces=replaces)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""
-        return WrittenEntries(packed(self._task.write(iterator)))
+        entries = self._task.write(iterator)
+        set_modules_aside()
+        return WrittenEntries(packed(entries))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Add the batch's files in one snapshot, unless it is there already."""

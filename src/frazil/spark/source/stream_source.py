@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -25,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from frazil.credentials import Carried
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import Snapshot
+from frazil.iceberg.schema import Schema
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.stream_options import StreamMode, StreamOptions
@@ -45,7 +45,7 @@ def stream_schema(table: Table, options: StreamOptions, columns: tuple[str, ...]
     if options.mode is StreamMode.CHANGES:
         feed = table.changes(columns=columns)
         return feed_spark_schema(UnitReader.of(feed._reader, feed._reading).reading.schema)
-    return spark_schema(table.scan(columns=columns).schema)
+    return spark_schema(table.scan(columns=columns).read_schema)
 
 
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]

@@ -9,9 +9,9 @@ import base64
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
 
 from frazil import arrow_compute as pc
+from frazil.iceberg import types as ice
 
 COMPARABLE: Final = (
     ice.BooleanType,

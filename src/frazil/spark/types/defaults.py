@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pyiceberg import types as ice
 
 from frazil.errors import Unsupported
 from frazil.format.values.types import plain_value
+from frazil.iceberg import types as ice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

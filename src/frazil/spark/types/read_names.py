@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 from frazil.spark.types.defaults import default_metadata
 from frazil.spark.types.spark_types import FIELD_ID, spark_type
 from frazil.value_classes import dataclass

@@ -9,14 +9,14 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from frazil.data.reshape import null_mask
 from frazil.errors import InvalidInput
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 from frazil.spark.types.spark_types import srid
 from frazil.spark.types.spark_values import geo_values, texts_of_uuids, uuids_of_texts
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any, Final
 
-from pyiceberg import types as ice
-from pyiceberg.schema import Schema
 from pyspark.errors import PySparkException
 from pyspark.sql import types as sql
 
 from frazil.errors import Unsupported
-from frazil.format.values.variant_type import VariantType
+from frazil.iceberg import types as ice
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import VariantType
 
 FIELD_ID: Final = "parquet.field.id"
 
@@ -149,7 +149,7 @@ def srid(crs: str | None) -> int | None:
 # --- Spark to table --------------------------------------------------------------------------
 
 
-def table_schema(schema: sql.StructType) -> Schema:
+def frame_schema(schema: sql.StructType) -> Schema:
     """A table schema for Spark rows, with fresh field ids; every problem is listed at once.
 
     All columns are optional: that the rows of one frame have no nulls does not make them required.
@@ -218,7 +218,7 @@ def _table_type(
     if isinstance(kind, sql.ArrayType):
         element = _table_type(kind.elementType, f"{path}.element", problems, numbers)
         return ice.ListType(
-            element_id=next(numbers), element=element, element_required=not kind.containsNull
+            element_id=next(numbers), element_type=element, element_required=not kind.containsNull
         )
     if isinstance(kind, sql.MapType):
         key = _table_type(kind.keyType, f"{path}.key", problems, numbers)

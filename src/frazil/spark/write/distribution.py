@@ -12,22 +12,21 @@ from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg import types as ice
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
-from pyiceberg.transforms import (
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from frazil.filter.transforms import joint_array, transform_array
+from frazil.iceberg import types as ice
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import NullOrder, SortDirection, SortOrder
+from frazil.iceberg.transforms import (
     DayTransform,
     HourTransform,
     IdentityTransform,
     Transform,
     VoidTransform,
 )
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-
-from frazil.filter.transforms.transforms import joint_array, transform_array
-from frazil.format.partition_fields import JointField, source_ids
 from frazil.properties.registry import DISTRIBUTION_MODE
 from frazil.spark.types.spark_arrow import arrow_type, column_from_spark, column_into_spark
 from frazil.spark.types.spark_types import spark_type
@@ -67,7 +66,7 @@ def distributed(
     parts = [
         _joined(frame, part, schema)
         for part in _parts(spec)
-        if all(_top_name(schema, source) in known for source in source_ids(part))
+        if all(_top_name(schema, source) in known for source in part.source_ids)
     ]
     order = [] if sort_order is None else _order(frame, sort_order, schema, known)
     if not parts and not order:
@@ -120,9 +119,7 @@ def _column(frame: DataFrame, source_id: int, schema: Schema) -> Column:
     return column
 
 
-def _transformed(
-    frame: DataFrame, transform: Transform[Any, Any], source_id: int, schema: Schema
-) -> Column:
+def _transformed(frame: DataFrame, transform: Transform, source_id: int, schema: Schema) -> Column:
     """The transform of a column: in Spark where Spark has it to the letter, else in Arrow."""
     kind = schema.find_field(source_id).field_type
     column = _column(frame, source_id, schema)
@@ -137,7 +134,7 @@ def _transformed(
 
 def _joined(frame: DataFrame, part: PartitionField, schema: Schema) -> Column:
     """The values of a partition field. Rows of one bucket of several columns stay together."""
-    if not isinstance(part, JointField):
+    if not part.is_joint:
         return _transformed(frame, part.transform, part.source_id, schema)
     kinds = tuple(schema.find_field(source).field_type for source in part.source_ids)
     columns = [_column(frame, source, schema) for source in part.source_ids]
@@ -145,7 +142,7 @@ def _joined(frame: DataFrame, part: PartitionField, schema: Schema) -> Column:
     return F.arrow_udf(compute.of, spark_type(ice.IntegerType()))(*columns)
 
 
-def _native(transform: Transform[Any, Any], column: Column, kind: ice.IcebergType) -> Column | None:
+def _native(transform: Transform, column: Column, kind: ice.IcebergType) -> Column | None:
     if isinstance(transform, DayTransform) and isinstance(kind, ice.DateType):
         return F.unix_date(column)
     if isinstance(kind, ice.TimestamptzType):
@@ -160,7 +157,7 @@ def _native(transform: Transform[Any, Any], column: Column, kind: ice.IcebergTyp
 class _Transform:
     """A transform of Spark's Arrow columns; travels to executors."""
 
-    transform: Transform[Any, Any]
+    transform: Transform
     kind: ice.IcebergType
 
     def of(self, values: pa.Array) -> pa.Array:
@@ -176,7 +173,7 @@ class _Transform:
 class _JointTransform:
     """A transform of several of Spark's Arrow columns; travels to executors."""
 
-    transform: Transform[Any, Any]
+    transform: Transform
     kinds: tuple[ice.IcebergType, ...]
 
     def of(self, *values: pa.Array) -> pa.Array:

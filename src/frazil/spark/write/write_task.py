@@ -9,15 +9,15 @@ import uuid
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.data.conform import Conformer
 from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.sorting import SortOrder
 from frazil.spark.session.packed_entries import packed
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.commit.change import Change
@@ -23,6 +21,8 @@ from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.properties.registry import OVERWRITE_ISOLATION
 from frazil.spark.options.write_terms import WriteTerms
 from frazil.spark.session.cache import refresh_cache
@@ -30,7 +30,7 @@ from frazil.spark.session.executor_tasks import answers
 from frazil.spark.session.find_table import CatalogLike, prepare, table_of
 from frazil.spark.session.packed_entries import unpacked
 from frazil.spark.types.spark_arrow import incoming
-from frazil.spark.types.spark_types import table_schema
+from frazil.spark.types.spark_types import frame_schema
 from frazil.spark.write.distribution import Distribution, distributed
 from frazil.spark.write.write_task import WriteTask
 from frazil.table.table import Table
@@ -124,7 +124,7 @@ def renamed(frame: DataFrame, schema: Schema) -> DataFrame:
 
 def widened(table: Table, frame: DataFrame) -> None:
     """Add the columns that only a frame has to a table, and widen types."""
-    table.evolve_schema().union_by_name(table_schema(frame.schema)).commit()
+    table.evolve_schema().union_by_name(frame_schema(frame.schema)).commit()
     table.refresh()
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from pyiceberg.expressions import AlwaysTrue
-
 from frazil.catalog.names import undotted
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.filter.prune.tree_filter import Constants, filter_of
 from frazil.filter.text.quotes import quoted
+from frazil.filter.text.sql_values import type_text
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.types import IcebergType
 from frazil.parser import judge
 from frazil.parser import nodes as n
 from frazil.parser.cursor import Name
@@ -37,8 +38,9 @@ from frazil.sql.bind.from_clause import Types
 from frazil.sql.bind.output_names import output_names
 from frazil.sql.bind.pivots import pivot_values
 from frazil.sql.bind.pushed_conditions import PushedConditions, conditions
-from frazil.sql.bind.references import Places, Reference, located, named_tables
+from frazil.sql.bind.references import Places, Reference, located, named_tables, source_names
 from frazil.sql.bind.times import TimeTravel, time_travels
+from frazil.sql.bind.used_columns import narrow
 from frazil.sql.bind.view_sql import stored_view
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import (
@@ -126,11 +128,11 @@ class Binder:
         """A part with parameters put in, for constants."""
         return rewrite(self.source, [part], self._parameters).text.strip()
 
-    def constant(self, part: Part) -> Any:
-        """The value of an expression without columns."""
+    def constant(self, part: Part, kind: IcebergType | None = None) -> Any:
+        """The value of an expression without columns, as one of a type if that is given."""
         text = rewrite(self.source, [part], self._edits)
         try:
-            return value_of(text.text, allow_files=self.engine.allow_files)
+            return value_of(text.text, kind, allow_files=self.engine.allow_files)
         except FrazilError as error:
             error.position = None
             raise self.source.with_position(part.start, error) from None
@@ -180,9 +182,9 @@ class Binder:
             read, query = self._parsed(text, edits)
         references = self._references(query, read, parts)
         outer = outer or _Outer()
-        pushed = conditions(
-            query, self._columns(references), outer=outer.conditions, names=outer.names
-        )
+        known = self._columns(references)
+        pushed = conditions(query, known, outer=outer.conditions, names=outer.names)
+        narrow(query, self._tokens, references)
         moved = self._name_apart(query, read, references)
         is_lasting = self._attach_all(references, pushed)
         if is_lasting and not calls and not self._travels and not moved:
@@ -194,14 +196,18 @@ class Binder:
         tables = {reference.node: reference.new_name for reference in references}
         new_names = [reference.edit(checked=True) for reference in references]
         named = {} if self._unread else self._output_names(query, read, references, columns)
-        if named:
-            aliases = {output: name for output, (_, name) in named.items()}
-            with_names = [*edits, *(edit for edit, _ in named.values())]
-            if is_renamed(query, text([*with_names, *new_names]).text, tables, columns, aliases):
-                edits = with_names
-            else:
-                named = {}  # where an output ends was not found: it is called after our text
-        if not named and not is_renamed(query, text([*edits, *new_names]).text, tables, columns):
+
+        def is_kept(new: Sequence[Edit], aliases: Mapping[n.Expression, str]) -> bool:
+            after = text([*new, *new_names]).text
+            near = self.engine.connection
+            return is_renamed(query, after, tables, columns, aliases, near=near)
+
+        aliases = {output: name for output, (_, name) in named.items()}
+        with_names = [*edits, *(edit for edit, _ in named.values())]
+        if is_kept(with_names, aliases):
+            edits = with_names
+        # Where an output ends may not be found: then it is called after our text.
+        elif not named or not is_kept(edits, {}):
             raise InvalidInput(
                 "the query cannot be bound: with its tables put in, it would be another query"
             )
@@ -214,7 +220,7 @@ class Binder:
     ) -> tuple[EngineText, n.Query]:
         read = text(edits)
         try:
-            return read, parse_query(read.text)
+            return read, parse_query(read.text, self.engine.connection)
         except InvalidInput as error:
             raise read.with_origin(error, self.source) from None
 
@@ -417,7 +423,7 @@ class Binder:
             if not reference.node.alias and len(reference.full_name) > 1
         ]
         unaliased = [reference for reference in unaliased if not reference.is_bare]
-        called = [alias for inner in n.walk_queries(query) for alias in _aliases(inner)]
+        called = [alias for inner in n.walk_queries(query) for alias in source_names(inner)]
         fulls = [reference.full_name for reference in unaliased]
         crowded = any(called.count(full[-1]) > fulls.count(full) for full in fulls)
         moved: dict[n.ColumnRef, tuple[Edit, tuple[str, ...]]] = {}
@@ -538,7 +544,7 @@ class Binder:
     def _extra_columns(self, table: Table) -> list[str] | None:
         """Metadata columns that the statement names."""
         named = {token.value for token in self._tokens if token.is_name}
-        own = [column.name for column in table.schema.fields]
+        own = [column.name for column in table.metadata.schema().fields]
         extra = sorted((named & _SPECIAL) - set(own))
         return [*own, *extra] if extra else None
 
@@ -580,20 +586,13 @@ class Binder:
             engine.open_views.pop()
 
 
-def value_of(text: str, *, allow_files: bool = False) -> Any:
+def value_of(text: str, kind: IcebergType | None = None, *, allow_files: bool = False) -> Any:
     """The value of an expression without columns."""
     node = parse_expression(text)
     query = parse_query(f"SELECT {text}\n")
     judge.check(query, Source(f"SELECT {text}\n"), allow_files=allow_files)
     if any(part.queries for part in node.walk()):
         raise InvalidInput(f"{text.strip()}: expected a value without a query")
+    if kind is not None:
+        node = parse_expression(f"CAST((\n{text}\n) AS {type_text(kind)})")
     return values_of([node.raw])[0]
-
-
-def _aliases(query: n.Query) -> list[str]:
-    """What the sources of a query are called."""
-    if not isinstance(query, n.Select):
-        return []
-    refs = n.walk_tables(query.source)
-    names = [ref.alias or (ref.path[-1] if isinstance(ref, n.BaseTable) else "") for ref in refs]
-    return [name.lower() for name in names if name]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.expressions import And, BooleanExpression
-
 from frazil.filter.prune.tree_filter import key_filter
 from frazil.filter.text.quotes import quoted
+from frazil.iceberg.expressions import And, BooleanExpression
 from frazil.rows.duckdb import duckdb_filter
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan

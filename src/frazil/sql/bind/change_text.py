@@ -12,16 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.expressions import AlwaysTrue, And
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
-
 from frazil.errors import FrazilError
 from frazil.filter.condition import Condition
 from frazil.filter.prune.tree_filter import exact_filter_of, key_filter
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText, lambda_names
 from frazil.filter.text.sql_values import type_text
+from frazil.iceberg.expressions import AlwaysTrue, And
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.parser import nodes as n
 from frazil.parser.cursor import Name
 from frazil.parser.edits import Edit, EngineText, Slices, rewrite
@@ -29,6 +28,7 @@ from frazil.parser.tokens import Part, Source
 from frazil.rows.engine import Constant
 from frazil.sql.bind.binding import Unread
 from frazil.sql.bind.from_clause import Types
+from frazil.sql.bind.references import source_names
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -276,10 +276,7 @@ def condition_of(
 ) -> Condition:
     """The condition of a query of slices, for the rows of the table that it is about."""
     assert bound.query.where is not None
-    others = {
-        (ref.alias or (ref.path[-1] if isinstance(ref, n.BaseTable) else "")).lower()
-        for ref in n.walk_tables(bound.query.source)
-    } - {target.label.lower()}
+    others = {*source_names(bound.query)} - {target.label.lower()}
 
     def path_of(node: n.ColumnRef) -> tuple[str, ...] | None:
         if node.names[0].lower() in others:

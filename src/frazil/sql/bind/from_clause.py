@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyiceberg.types import IcebergType
-
+from frazil.iceberg.types import IcebergType
 from frazil.parser import nodes as n
 from frazil.value_classes import dataclass, field
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pyiceberg.types import IcebergType
-
+from frazil.iceberg.types import IcebergType
 from frazil.parser import nodes as n
 from frazil.sql.bind.from_clause import (
     Conjuncts,

@@ -46,6 +46,15 @@ def named_tables(query: n.Query, ctes: _Paths = frozenset()) -> Iterator[n.Table
         yield from named_tables(inner, visible)
 
 
+def source_names(query: n.Query) -> list[str]:
+    """What the sources of a query's FROM are called, in lower case."""
+    if not isinstance(query, n.Select):
+        return []
+    refs = n.walk_tables(query.source)
+    names = [ref.alias or (ref.path[-1] if isinstance(ref, n.BaseTable) else "") for ref in refs]
+    return [name.lower() for name in names if name]
+
+
 @dataclass(slots=True)
 class Reference:
     """A table of a query."""

@@ -9,12 +9,11 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.types import UUIDType
-
 from frazil.data.read import verified
 from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
+from frazil.iceberg.expressions import BooleanExpression
+from frazil.iceberg.types import UUIDType
 from frazil.parser.duckdb_parser import character_offset, error_details
 from frazil.parser.edits import EngineText
 from frazil.parser.tokens import Source
@@ -117,7 +116,9 @@ class SqlEngine:
     def register_changes(self, view: str, rows: Any, table: Table) -> None:
         """Make the rows of a change feed known. They hold UUIDs as bytes."""
         uuids = [
-            field.name for field in table.schema.fields if isinstance(field.field_type, UUIDType)
+            field.name
+            for field in table.metadata.schema().fields
+            if isinstance(field.field_type, UUIDType)
         ]
         if not uuids:
             self.connection.register(view, given_rows(rows))

@@ -350,6 +350,8 @@ def column(cursor: Cursor) -> ColumnDefinition:
             more["required"] = False
         elif cursor.take("comment"):
             more["doc"] = cursor.string()
+        elif cursor.take("default", "null"):
+            more["default"] = None
         elif cursor.take("default"):
             more["default"] = cursor.until(*_COLUMN_ENDS, what="a value")
         elif cursor.take("primary", "key"):

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from frazil.data.write.row_input import with_plain_booleans
 from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
+from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
+from frazil.iceberg.types import IcebergType
 from frazil.parser.cursor import Cursor, Name
 from frazil.parser.duckdb_parser import error_details
 from frazil.parser.edits import EngineText, Slices
@@ -196,9 +197,9 @@ class Execution:
         """The engine of this statement."""
         return self.binder.engine
 
-    def constant(self, part: Part) -> Any:
-        """The value of an expression without columns."""
-        return self.binder.constant(part)
+    def constant(self, part: Part, kind: IcebergType | None = None) -> Any:
+        """The value of an expression without columns, as one of a type if that is given."""
+        return self.binder.constant(part, kind)
 
     def result(self, *parts: Part) -> Result:
         """A query's result, lazily."""

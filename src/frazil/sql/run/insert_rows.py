@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import type_text, value_text
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import NestedField
 from frazil.parser.cursor import Cursor, Name
 from frazil.parser.edits import EngineText
 from frazil.parser.tokens import Kind, Part, Token

@@ -347,7 +347,7 @@ def on_branch(table: Table, values: Values) -> Table:
 
 def _rewrite_data_files(table: Table, values: Values, _: Any) -> pa.Table:
     asked = Rewriting.of(values)
-    sort_by: Any = asked.by or table.sort_order
+    sort_by: Any = asked.by or table.metadata.sort_order()
     result = on_branch(table, values).compact(
         asked.where,
         sort_by=sort_by if asked.strategy == "sort" else None,

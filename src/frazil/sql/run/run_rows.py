@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil.commit.change import Change
+from frazil.commit.summary import Tally
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.filter.bind.bind import conjunction, predicate
 from frazil.filter.bind.filter_columns import ColumnIndex
-from frazil.filter.bind.operators import Op
 from frazil.filter.condition import Condition
 from frazil.filter.prune.tree_filter import key_filter
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText
+from frazil.iceberg.expressions import Op
+from frazil.iceberg.schema import Schema
 from frazil.parser.cursor import Cursor, Name, chain
 from frazil.parser.edits import Slices
 from frazil.parser.tokens import Part
@@ -64,11 +65,26 @@ def run(statement: st.Insert | st.Delete | st.Update | st.Merge, at: Execution) 
     return _update(statement, table, at)
 
 
-def _done(at: Execution, tx: Transaction, **keys: str) -> Result:
-    """What landed; nothing is known yet inside a transaction."""
+def _edited(tx: Transaction, edit: Callable[[RowEditor], Change]) -> Change:
+    """A change of rows, made and added to a transaction."""
+    change = edit(tx._editor())
+    tx._apply(change)
+    return change
+
+
+def _done(at: Execution, tx: Transaction, change: Change, *names: str) -> Result:
+    """What landed; inside a transaction, what the statement changes of what it saw."""
     if at.transactions.is_open:
-        return one_row(**dict.fromkeys(keys))
-    return one_row(**{name: getattr(tx.result, key) for name, key in keys.items()})
+        added = Tally.of(change.added).records - change.rows_updated
+        updated, removed = change.rows_updated + change.rows_in_place, change.rows_removed
+    else:
+        added, updated, removed = (
+            tx.result.rows_added,
+            tx.result.rows_updated,
+            tx.result.rows_removed,
+        )
+    counts = {"inserted": added, "updated": updated, "deleted": removed}
+    return one_row(**{name: counts[name] for name in names})
 
 
 # DELETE and UPDATE
@@ -78,8 +94,8 @@ def _delete(statement: st.Delete, table: Table, at: Execution) -> Result:
     with at.place(statement.table.start), at.writing(table) as tx:
         query = _Query(at, tx.metadata.schema(), statement.table, statement.alias)
         condition = query.condition(statement.using, statement.where)
-        tx._apply_edit(lambda editor: editor.delete(condition))
-    return _done(at, tx, deleted="rows_removed")
+        change = _edited(tx, lambda editor: editor.delete(condition))
+    return _done(at, tx, change, "deleted")
 
 
 def _update(statement: st.Update, table: Table, at: Execution) -> Result:
@@ -92,8 +108,8 @@ def _update(statement: st.Update, table: Table, at: Execution) -> Result:
             assigned[path] = query.output(part) if default is None else default
         condition = query.condition(statement.source, statement.where)
         values = query.values(assigned)
-        tx._apply_edit(lambda editor: editor.assign(values, condition))
-    return _done(at, tx, updated="rows_updated")
+        change = _edited(tx, lambda editor: editor.assign(values, condition))
+    return _done(at, tx, change, "updated")
 
 
 class _Query:
@@ -155,12 +171,12 @@ def _merge(statement: st.Merge, table: Table, at: Execution) -> Result:
         target = TargetRows.of(schema, statement.table, statement.alias)
         plan = merge_plan(statement, target, rows.schema, at)
 
-        def change(editor: RowEditor) -> Change:
+        def merged(editor: RowEditor) -> Change:
             with closing(editor.engine.source(rows, schema)) as source:
                 return editor.merge(source, plan)
 
-        tx._apply_edit(change)
-    return _done(at, tx, inserted="rows_added", updated="rows_updated", deleted="rows_removed")
+        change = _edited(tx, merged)
+    return _done(at, tx, change, "inserted", "updated", "deleted")
 
 
 def _insert(statement: st.Insert, table: Table, at: Execution) -> Result:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from frazil.catalog.names import dotted, undotted
 from frazil.commit.updates import SetRef
@@ -18,8 +15,21 @@ from frazil.data.write.row_input import refuse_untyped
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.filter.text.partition_by import parse_partition_by, parse_sort_order
 from frazil.filter.text.type_text import parse_type
-from frazil.format.metadata.metadata import RefKind, SnapshotRef, freshly_numbered
+from frazil.format.metadata.metadata import RefKind, SnapshotRef
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.schema import Schema, freshly_numbered
+from frazil.iceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+)
 from frazil.parser.cursor import Name
+from frazil.parser.tokens import Part
 from frazil.properties.registry import DISTRIBUTION_MODE
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
@@ -32,9 +42,10 @@ from frazil.text_format import counted
 from frazil.value_classes import replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortOrder
-
+    from frazil.iceberg.sorting import SortOrder
     from frazil.sql.run.execution import Execution
+
+_WITHOUT_DEFAULT: Final = (TimestampNanoType, TimestamptzNanoType)
 
 
 def run(statement: Any, at: Execution) -> Result:
@@ -100,9 +111,9 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
     elif statement.like is not None:
         with at.place(statement.like.start):
             like = at.names.table(statement.like.parts)
-        schema = like.schema
-        spec = spec or like.spec
-        order = order or like.sort_order
+        schema = like.metadata.schema()
+        spec = spec or like.metadata.spec()
+        order = order or like.metadata.sort_order()
         expressions = expressions or like.expressions
     else:
         schema = _schema(statement, at)
@@ -161,7 +172,8 @@ def _replace(
     rows: pa.RecordBatchReader | None,
 ) -> int:
     """Another definition and other rows for a table that exists; its history stays."""
-    from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
+    from frazil.iceberg.partitioning import UNPARTITIONED
+    from frazil.iceberg.sorting import UNSORTED
     from frazil.table.replacing import replacing
 
     if not isinstance(spec, PartitionSpec):
@@ -242,6 +254,15 @@ def _twice(names: Sequence[str]) -> str | None:
     return None
 
 
+def _default(part: Part | None, kind: IcebergType | None, at: Execution) -> Any:
+    """The value of a default, which is cast to the column's type as a cell of INSERT is. Those of
+    types that have no default, and of columns that are not there, are refused later."""
+    if part is None:
+        return None
+    is_cast = isinstance(kind, PrimitiveType) and not isinstance(kind, _WITHOUT_DEFAULT)
+    return at.constant(part, kind if is_cast else None)
+
+
 def _schema(statement: st.CreateTable, at: Execution) -> Schema:
     fields: list[NestedField] = []
     for number, column in enumerate(statement.columns, start=1):
@@ -251,7 +272,7 @@ def _schema(statement: st.CreateTable, at: Execution) -> Schema:
             kind = parse_type(column.type)
             default = None
             if column.default is not None:
-                default = default_of(at.constant(column.default), kind, str(column.name))
+                default = default_of(_default(column.default, kind, at), kind, str(column.name))
             fields.append(
                 NestedField(
                     field_id=number,
@@ -379,14 +400,14 @@ def _alter_in(tx: Transaction, does: st.Alteration, at: Execution) -> None:
             with tx.evolve_schema() as columns:
                 _alter_columns(columns, does, at)
                 if isinstance(does, st.AddColumns | st.RenameColumn):
-                    _check_names(columns.schema.fields)
+                    _check_names(columns.draft_schema.fields)
 
 
 def _alter_columns(columns: EvolveSchema, does: st.Alteration, at: Execution) -> None:
     match does:
         case st.AddColumns(columns=added, if_not_exists=if_not_exists):
             for column in added:
-                path = _spelled(columns.schema, column.name.parts)
+                path = _spelled(columns.draft_schema, column.name.parts)
                 if if_not_exists and _has(columns, path):
                     continue
                 columns.add_column(
@@ -394,22 +415,24 @@ def _alter_columns(columns: EvolveSchema, does: st.Alteration, at: Execution) ->
                     column.type,
                     doc=column.doc,
                     required=column.required,
-                    default=None if column.default is None else at.constant(column.default),
+                    default=_default(column.default, parse_type(column.type), at),
                     first=column.first,
-                    after=_spelled_beside(columns.schema, path, column.after),
+                    after=_spelled_beside(columns.draft_schema, path, column.after),
                 )
         case st.DropColumns(columns=dropped, if_exists=if_exists):
             for name in dropped:
-                path = _spelled(columns.schema, name.parts)
+                path = _spelled(columns.draft_schema, name.parts)
                 if not if_exists or _has(columns, path):
                     columns.drop_column(path)
         case st.RenameColumn(column=column, to=to):
-            columns.rename_column(_spelled(columns.schema, column.parts), to)
+            columns.rename_column(_spelled(columns.draft_schema, column.parts), to)
         case st.AlterColumn():
             _alter_column(columns, does, at)
         case st.IdentifierFields(columns=names, drop=drop):
-            now = sorted(columns.schema.identifier_field_names())
-            names = tuple(".".join(_spelled(columns.schema, name.split("."))) for name in names)
+            now = sorted(columns.draft_schema.identifier_field_names())
+            names = tuple(
+                ".".join(_spelled(columns.draft_schema, name.split("."))) for name in names
+            )
             if not drop:
                 columns.set_identifier_fields(*names)
                 return
@@ -420,16 +443,18 @@ def _alter_columns(columns: EvolveSchema, does: st.Alteration, at: Execution) ->
 
 
 def _alter_column(columns: EvolveSchema, does: st.AlterColumn, at: Execution) -> None:
-    path = _spelled(columns.schema, does.column.parts)
+    path = _spelled(columns.draft_schema, does.column.parts)
     if does.first or does.after is not None:
-        after = _spelled_beside(columns.schema, path, does.after)
+        after = _spelled_beside(columns.draft_schema, path, does.after)
         columns.move(path, first=does.first, after=after)
     elif does.type is not None:
         columns.update_column(path, does.type)
     elif does.required is not None:
         columns.update_column(path, required=does.required)
     elif does.default is not None:
-        columns.update_column(path, default=at.constant(does.default))
+        is_known = _has(columns, path)
+        kind = columns.draft_schema.find_field(".".join(path)).field_type if is_known else None
+        columns.update_column(path, default=_default(does.default, kind, at))
     elif does.drop_default:
         columns.update_column(path, default=None)
     else:
@@ -467,7 +492,7 @@ def _inside(kind: IcebergType) -> Sequence[NestedField]:
 
 def _has(columns: EvolveSchema, path: tuple[str, ...]) -> bool:
     try:
-        columns.schema.find_field(".".join(path))
+        columns.draft_schema.find_field(".".join(path))
     except ValueError:
         return False
     return True

@@ -13,6 +13,7 @@ import pyarrow as pa
 from frazil.catalog.names import dotted, undotted
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.iceberg.schema import schema_document
 from frazil.sql.bind.view_sql import QUERY_COLUMNS
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
@@ -149,11 +150,11 @@ def set_view_properties(
 
 def _json_schema(schema: pa.Schema, docs: list[str | None]) -> dict[str, Any]:
     converted = iceberg_schema(schema)
-    value = converted.model_dump(mode="json", by_alias=True, exclude_none=True)
+    value = schema_document(converted)
     for column, doc in zip(value["fields"], docs, strict=True):
         if doc is not None:
             column["doc"] = doc
-    return dict(value)
+    return value
 
 
 def _metadata(

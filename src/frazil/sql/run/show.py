@@ -7,10 +7,6 @@ from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionField
-from pyiceberg.schema import Schema
-from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import BooleanType, IntegerType, LongType, NestedField, StringType
 
 from frazil.catalog.names import undotted
 from frazil.catalog.views import view_text
@@ -18,7 +14,15 @@ from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import literal, quoted
 from frazil.filter.text.sql_values import type_text
 from frazil.format.metadata.metadata import RefKind
-from frazil.format.partition_fields import JointBucketTransform, source_ids
+from frazil.iceberg.partitioning import PartitionField
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    JointBucketTransform,
+    TruncateTransform,
+)
+from frazil.iceberg.types import BooleanType, IntegerType, LongType, NestedField, StringType
 from frazil.parser.tokens import Part, Source, tokens
 from frazil.rows.duckdb.duckdb_types import literal as value_text
 from frazil.sql.bind.binding import Binder
@@ -30,8 +34,7 @@ from frazil.sql.parse import statements as st
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
-    from pyiceberg.table.sorting import SortField, SortOrder
-
+    from frazil.iceberg.sorting import SortField, SortOrder
     from frazil.sql.run.execution import Execution
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -56,7 +59,7 @@ def run(statement: st.Show | st.Describe, at: Execution) -> Result:
         table = at.names.table(statement.of.parts)
         match statement.what:
             case "columns":
-                names = [field.name for field in table.schema.fields]
+                names = [field.name for field in table.metadata.schema().fields]
                 return _rows([{"col_name": name} for name in names], "col_name")
             case "tblproperties":
                 return _properties(table, statement.key)
@@ -185,7 +188,11 @@ def _describe(statement: st.Describe, at: Execution) -> Result:
         table = meant.table
         if statement.history:
             return _history(table)
-        schema = table.schema if meant.as_of is None else table.scan(as_of=meant.as_of).schema
+        schema = (
+            table.metadata.schema()
+            if meant.as_of is None
+            else table.scan(as_of=meant.as_of).read_schema
+        )
         return _columns(table, schema, extended=statement.extended)
 
 
@@ -207,14 +214,14 @@ def _columns(table: Table, schema: Schema, *, extended: bool) -> Result:
     ]
     if extended:
         snapshot = table.current_snapshot()
-        parts = [_term(schema, part) for part in table.spec.fields]
+        parts = [_term(schema, part) for part in table.metadata.spec().fields]
         facts = {
             "Name": table.name,
             "Branch": table.branch_name,
             "Location": table.location,
             "Format version": str(table.metadata.format_version),
             "Partitioned by": ", ".join(parts) or None,
-            "Sorted by": ", ".join(_order_terms(schema, table.sort_order)) or None,
+            "Sorted by": ", ".join(_order_terms(schema, table.metadata.sort_order())) or None,
             "Current snapshot": None if snapshot is None else str(snapshot.snapshot_id),
             **{f"Property {key}": value for key, value in sorted(table.properties.items())},
         }
@@ -245,7 +252,7 @@ def _default(field: NestedField) -> str:
 
 def create_statement(table: Table) -> str:
     """The statement that makes a table like this one."""
-    schema = table.schema
+    schema = table.metadata.schema()
     keys = sorted(schema.identifier_field_names())
     lines = [
         f"  {_name(field.name)} {_type(field.field_type)}"
@@ -258,10 +265,10 @@ def create_statement(table: Table) -> str:
         lines.append(f"  PRIMARY KEY ({', '.join(map(_name, keys))})")
     text = f"CREATE TABLE {'.'.join(map(_name, undotted(table.name)))} (\n"
     text += ",\n".join(lines) + "\n)"
-    parts = [_term(schema, part) for part in table.spec.fields]
+    parts = [_term(schema, part) for part in table.metadata.spec().fields]
     if parts:
         text += f"\nPARTITIONED BY ({', '.join(parts)})"
-    order = _order_terms(schema, table.sort_order)
+    order = _order_terms(schema, table.metadata.sort_order())
     if order:
         text += f"\nWRITE ORDERED BY {', '.join(order)}"
     if table.expressions:
@@ -282,7 +289,7 @@ def _name(name: str) -> str:
 
 
 def _term(schema: Schema, part: PartitionField | SortField) -> str:
-    ids = source_ids(part) if isinstance(part, PartitionField) else (part.source_id,)
+    ids = part.source_ids if isinstance(part, PartitionField) else (part.source_id,)
     column = ", ".join(_name(schema.find_column_name(source) or "?") for source in ids)
     match part.transform:
         case IdentityTransform():

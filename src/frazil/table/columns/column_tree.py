@@ -10,21 +10,21 @@ from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, Final
 
-from pyiceberg import types as ice
-from pyiceberg.expressions.literals import StringLiteral
-from pyiceberg.transforms import (
+from frazil.errors import InvalidInput, Unsupported
+from frazil.filter.bind.literals import Where, place
+from frazil.format.values.types import is_floating, plain_value
+from frazil.iceberg import types as ice
+from frazil.iceberg.default_values import default_of_json
+from frazil.iceberg.literals import StringLiteral
+from frazil.iceberg.transforms import (
     DayTransform,
     MonthTransform,
     Transform,
     VoidTransform,
     YearTransform,
 )
-
-from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.literals import Where, place
-from frazil.format.values.types import is_floating, plain_value
-from frazil.format.values.variant_type import VariantType
-from frazil.value_classes import dataclass
+from frazil.iceberg.types import VariantType
+from frazil.value_classes import dataclass, replace
 
 ROOT = -1
 """Stands for the table itself where the owner of a column is asked for."""
@@ -49,7 +49,7 @@ def rebuilt(
     def inside(nested: ice.NestedField) -> ice.NestedField:
         inner = rebuilt(nested.field_type, nested.field_id, field=field, siblings=siblings)
         if inner is not nested.field_type:
-            nested = nested.model_copy(update={"field_type": inner})
+            nested = replace(nested, field_type=inner)
         return field(nested)
 
     if isinstance(kind, ice.StructType):
@@ -67,7 +67,7 @@ def rebuilt(
 def _list_of(element: ice.NestedField) -> ice.ListType:
     return ice.ListType(
         element_id=element.field_id,
-        element=element.field_type,
+        element_type=element.field_type,
         element_required=element.required,
     )
 
@@ -93,33 +93,23 @@ def renumbered(field: ice.NestedField, next_id: Callable[[], int]) -> ice.Nested
     elif isinstance(kind, ice.MapType):
         key = renumbered(kind.key_field, next_id)
         kind = _map_of(key, renumbered(kind.value_field, next_id))
-    return field.model_copy(update={"field_id": field_id, "field_type": kind})
+    return replace(field, field_id=field_id, field_type=kind)
 
 
 def ids_in(field: ice.NestedField) -> Iterator[int]:
     """The ids of a field and of everything inside it."""
     yield field.field_id
-    for child in _children(field.field_type):
+    for child in field.field_type.inner_fields:
         yield from ids_in(child)
 
 
 def owners(kind: ice.IcebergType, owner: int = ROOT) -> dict[int, int]:
     """Field id to the id of the field around it."""
     owner_ids: dict[int, int] = {}
-    for child in _children(kind):
+    for child in kind.inner_fields:
         owner_ids[child.field_id] = owner
         owner_ids.update(owners(child.field_type, child.field_id))
     return owner_ids
-
-
-def _children(kind: ice.IcebergType) -> Fields:
-    if isinstance(kind, ice.StructType):
-        return kind.fields
-    if isinstance(kind, ice.ListType):
-        return (kind.element_field,)
-    if isinstance(kind, ice.MapType):
-        return (kind.key_field, kind.value_field)
-    return ()
 
 
 class SiblingSide(Enum):
@@ -141,7 +131,7 @@ class SiblingPlace:
     @staticmethod
     def of(*, first: bool, before: str | None, after: str | None) -> SiblingPlace | None:
         """The place that at most one of the arguments says; None when none does."""
-        said = [
+        places = [
             *([SiblingPlace(side=SiblingSide.FIRST)] if first else []),
             *(
                 [SiblingPlace(side=SiblingSide.BEFORE, sibling=before)]
@@ -150,9 +140,9 @@ class SiblingPlace:
             ),
             *([SiblingPlace(side=SiblingSide.AFTER, sibling=after)] if after is not None else []),
         ]
-        if len(said) > 1:
+        if len(places) > 1:
             raise InvalidInput("say only one of first, before and after")
-        return said[0] if said else None
+        return places[0] if places else None
 
 
 LAST: Final = SiblingPlace(side=SiblingSide.LAST)
@@ -175,7 +165,7 @@ def with_field(
 
 
 def keeps_partitions(
-    transform: Transform[Any, Any], current: ice.IcebergType, target: ice.IcebergType
+    transform: Transform, current: ice.IcebergType, target: ice.IcebergType
 ) -> bool:
     """Whether a partition transform gives the same values after a column was widened."""
     if not isinstance(target, ice.PrimitiveType) or not transform.can_transform(target):
@@ -211,18 +201,10 @@ def default_of(value: Any, kind: ice.IcebergType, column: str) -> Any:
         raise InvalidInput(f"column '{column}', default: {problem}") from None
     if is_floating(kind) and (stored != stored or stored in (float("inf"), float("-inf"))):
         raise InvalidInput(f"column '{column}': a default cannot be NaN or infinite")
-    return with_default(kind, stored, column)
-
-
-def with_default(kind: ice.IcebergType, stored: Any, column: str) -> Any:
-    """The plain value in the form PyIceberg's fields keep it."""
     try:
-        probe = ice.NestedField(
-            field_id=1, name="default", field_type=kind, required=False, write_default=stored
-        )
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidInput(f"column '{column}': {stored!r} cannot be a default: {error}") from error
-    return probe.write_default
+        return default_of_json(stored, kind)
+    except ValueError as error:
+        raise InvalidInput(f"column '{column}': {error}") from error
 
 
 def promoted_default(value: Any, target: ice.IcebergType) -> Any:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField
 
 from frazil.argument_checks import check_arguments
 from frazil.commit.change import Change
@@ -24,13 +22,18 @@ from frazil.errors import InvalidInput
 from frazil.filter.text.partition_by import parse_sort_order
 from frazil.filter.text.type_text import parse_type
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.pyiceberg_values import AnySchema, AnyType, from_pyiceberg, pyiceberg_schema
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, NestedField
 from frazil.table.columns.column_tree import LAST, ROOT, SiblingPlace, default_of, owners
 from frazil.table.columns.evolve_partitions import EvolvePartitions, sort_order_update
 from frazil.table.columns.merged_names import Edits
-from frazil.table.columns.schema_draft import ColumnPath, SchemaDraft, path_name, split
-from frazil.table.columns.schema_union import unite
+from frazil.table.columns.schema_draft import ColumnPath, SchemaDraft, path_name, split, unite
 
-TypeLike: TypeAlias = "str | IcebergType | pa.DataType"
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema as PyIcebergSchema
+
+TypeLike: TypeAlias = "str | AnyType | pa.DataType"
 
 
 class Unchanged(Enum):
@@ -62,8 +65,13 @@ class EvolveSchema(Edits):
         self._draft = SchemaDraft(metadata, case_sensitive=case_sensitive)
 
     @property
-    def schema(self) -> Schema:
-        """The schema with the edits made so far."""
+    def schema(self) -> PyIcebergSchema:
+        """The schema with the edits made so far, as PyIceberg's."""
+        return pyiceberg_schema(self._draft.schema)
+
+    @property
+    def draft_schema(self) -> Schema:
+        """The schema with the edits made so far, in Frazil's own values."""
         return self._draft.schema
 
     # Edits
@@ -177,7 +185,7 @@ class EvolveSchema(Edits):
         draft.identifiers = frozenset(ids)
         return self
 
-    def union_by_name(self, other: Schema | pa.Schema | Any) -> EvolveSchema:
+    def union_by_name(self, other: AnySchema | pa.Schema | Any) -> EvolveSchema:
         """Merge in another schema: new columns, wider types, docs.
 
         Columns are matched by name, at any depth; new ones are optional. Narrower types are
@@ -185,6 +193,7 @@ class EvolveSchema(Edits):
         schema. Columns that are optional in a PyIceberg schema become optional.
         """
         draft = self._open()
+        other = from_pyiceberg(other)
         source = other if isinstance(other, Schema | pa.Schema) else getattr(other, "schema", None)
         if isinstance(source, Schema):
             unite(draft, source.fields, relaxes=True)
@@ -220,7 +229,8 @@ def _type_of(type_: TypeLike) -> IcebergType:
         return parse_type(type_)
     if isinstance(type_, pa.DataType):
         return iceberg_schema(pa.schema([pa.field("column", type_)])).fields[0].field_type
-    return type_
+    kind: IcebergType = from_pyiceberg(type_)
+    return kind
 
 
 __all__ = [

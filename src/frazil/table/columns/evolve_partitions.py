@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
+from typing import TYPE_CHECKING
 
 from frazil.argument_checks import check_arguments
 from frazil.commit.change import Change
@@ -16,8 +14,14 @@ from frazil.errors import InvalidInput
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.text.partition_by import parse_part, parse_sort_order, repeats
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import source_ids
+from frazil.iceberg.partitioning import PartitionField, PartitionSpec
+from frazil.iceberg.pyiceberg_values import pyiceberg_spec
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.table.columns.merged_names import Edits
+from frazil.value_classes import replace
+
+if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionSpec as PyIcebergSpec
 
 
 @check_arguments
@@ -34,8 +38,11 @@ class EvolvePartitions(Edits):
         self._ids = count(metadata.last_partition_id + 1)
 
     @property
-    def spec(self) -> PartitionSpec:
-        """The spec with the edits made so far; new fields get their ids at commit."""
+    def spec(self) -> PyIcebergSpec:
+        """The spec so far, as PyIceberg's; new fields get their ids at commit."""
+        return pyiceberg_spec(self._spec())
+
+    def _spec(self) -> PartitionSpec:
         return PartitionSpec(*self._fields, spec_id=self._metadata.default_spec_id)
 
     def add(self, term: str, name: str | None = None) -> EvolvePartitions:
@@ -59,7 +66,7 @@ class EvolvePartitions(Edits):
     def rename(self, what: str, to: str) -> EvolvePartitions:
         """Rename a partition field."""
         part = self._find(what)
-        renamed = part.model_copy(update={"name": to})
+        renamed = replace(part, name=to)
         at = self._fields.index(part)
         self._fields.remove(part)
         self._check_name(renamed)
@@ -72,7 +79,7 @@ class EvolvePartitions(Edits):
         self._ended = True
         if tuple(self._fields) == tuple(self._metadata.spec().fields):
             return CommitResult.nothing("the partitioning is the same")
-        update = SetSpec(spec=self.spec, based_on_spec_id=self._metadata.default_spec_id)
+        update = SetSpec(spec=self._spec(), based_on_spec_id=self._metadata.default_spec_id)
         result = self._commit(Change(updates=(update,)))
         return result if isinstance(result, CommitResult) else CommitResult.nothing(STAGED)
 
@@ -82,15 +89,18 @@ class EvolvePartitions(Edits):
                 return part
         problem = ""
         try:
-            named = parse_part(what, self._columns, field_id=0)
+            wanted_part = parse_part(what, self._columns, field_id=0)
         except InvalidInput as error:
             problem = f" ({error})"
         else:
             for part in self._fields:
-                if source_ids(part) == source_ids(named) and part.transform == named.transform:
+                if (
+                    part.source_ids == wanted_part.source_ids
+                    and part.transform == wanted_part.transform
+                ):
                     return part
-        known = ", ".join(f"{part.name} ({part.transform})" for part in self._fields) or "none"
-        raise InvalidInput(f"no partition field '{what}'; there are: {known}{problem}")
+        parts = ", ".join(f"{part.name} ({part.transform})" for part in self._fields) or "none"
+        raise InvalidInput(f"no partition field '{what}'; there are: {parts}{problem}")
 
     def _check_name(self, part: PartitionField) -> None:
         name = part.name

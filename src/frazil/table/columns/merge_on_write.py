@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 
 from frazil.data.conform import Conformer
 from frazil.data.write.row_input import Rows, inferred, record_batches, refuse_untyped
 from frazil.errors import InvalidInput
+from frazil.iceberg.schema import Schema
 
 
 def columns_to_merge(rows: Rows, schema: Schema) -> tuple[pa.Schema, Rows]:
@@ -48,9 +48,9 @@ def _new(columns: Mapping[str, Any]) -> pa.Schema:
 
 
 def _fits(field: pa.Field, schema: Schema) -> bool:
-    known = [column for column in schema.fields if column.name == field.name]
+    columns = [column for column in schema.fields if column.name == field.name]
     try:
-        Conformer.between(pa.schema([field]), Schema(*known))
+        Conformer.between(pa.schema([field]), Schema(*columns))
     except InvalidInput:
         return False
     return True

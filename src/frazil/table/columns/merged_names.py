@@ -15,10 +15,10 @@ from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
-    from pyiceberg.table.name_mapping import MappedField, NameMapping
+    from frazil.iceberg.name_mapping import MappedField, NameMapping
 
 
 class Edits(ABC):
@@ -55,10 +55,10 @@ class MergedNames:
     @staticmethod
     def of(known: NameMapping | None, current: NameMapping) -> MergedNames:
         """`known` is what the table has, `current` the names of its columns now."""
-        from pyiceberg.table.name_mapping import NameMapping
+        from frazil.iceberg.name_mapping import NameMapping
 
         disputed: set[str] = set()
-        fields = _merged([] if known is None else known.root, current.root, disputed, top=None)
+        fields = _merged(() if known is None else known.fields, current.fields, disputed, top=None)
         return MergedNames(mapping=NameMapping(fields), disputed=frozenset(disputed))
 
     def check(self, names: Iterable[str], path: str) -> None:
@@ -79,12 +79,14 @@ def _merged(
     disputed: set[str],
     *,
     top: str | None,
-) -> list[MappedField]:
+) -> tuple[MappedField, ...]:
     """Fields of one level. `top` is the top-level name they lie below."""
-    taken = {name: field.field_id for field in known for name in field.names}
+    ids_by_name = {name: field.field_id for field in known for name in field.names}
     by_id = {field.field_id: field for field in known}
     for field in current:
-        free = [name for name in field.names if taken.get(name, field.field_id) == field.field_id]
+        free = [
+            name for name in field.names if ids_by_name.get(name, field.field_id) == field.field_id
+        ]
         disputed.update(top or name for name in field.names if name not in free)
         before = by_id.get(field.field_id)
         names = [] if before is None else list(before.names)
@@ -95,8 +97,8 @@ def _merged(
             disputed,
             top=top or (field.names[0] if field.names else None),
         )
-        by_id[field.field_id] = field.model_copy(update={"names": names, "fields": below})
-    return list(by_id.values())
+        by_id[field.field_id] = replace(field, names=tuple(names), fields=below)
+    return tuple(by_id.values())
 
 
 __all__ = [

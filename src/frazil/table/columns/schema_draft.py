@@ -1,6 +1,7 @@
 """A schema being edited: finding columns, changing them, and the rules that hold for each change.
 
-Knows the table around it: what it is partitioned and sorted by, which ids are taken. The calls that
+Knows the table around it: what it is partitioned and sorted by, which ids are taken; and unites two
+schemas by name: what the other one has more goes into the draft. The calls that
 users make, and the commit, are in `evolve`.
 """
 
@@ -10,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
-from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
-
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import InvalidInput
 from frazil.format.metadata.definition_checks import promotable
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.format.partition_fields import source_ids
+from frazil.iceberg.schema import Schema
+from frazil.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 from frazil.table.columns.column_tree import (
     LAST,
     ROOT,
@@ -32,6 +31,7 @@ from frazil.table.columns.column_tree import (
     renumbered,
     with_field,
 )
+from frazil.value_classes import dataclass, field, replace
 
 ColumnPath = str | Sequence[str]
 """A column by its full name, `a.b`, or by the names on the way, `("a", "b")`."""
@@ -68,8 +68,8 @@ class SchemaDraft:
         try:
             return schema.find_field(name, case_sensitive=self._case_sensitive)
         except ValueError:
-            known = ", ".join(schema.column_names[:30])
-            raise InvalidInput(f"unknown column '{name}'. Known columns: {known}") from None
+            names = ", ".join(schema.column_names[:30])
+            raise InvalidInput(f"unknown column '{name}'. Known columns: {names}") from None
 
     def by_id(self, field_id: int) -> NestedField:
         """The field of an id, wherever it is."""
@@ -111,7 +111,7 @@ class SchemaDraft:
         """Change attributes of one field."""
 
         def changed(field: NestedField) -> NestedField:
-            return field.model_copy(update=changes) if field.field_id == field_id else field
+            return replace(field, **changes) if field.field_id == field_id else field
 
         self._edit(field=changed)
 
@@ -141,7 +141,7 @@ class SchemaDraft:
             if self.metadata.format_version < 3:
                 raise InvalidInput(f"column '{where}': defaults need format-version 3 or later")
             value = default_of(default, field.field_type, where)
-            field = field.model_copy(update={"initial_default": value, "write_default": value})
+            field = replace(field, initial_default=value, write_default=value)
         self._put(owner, renumbered(field, lambda: next(self._ids)), place)
 
     def move(self, field: NestedField, place: SiblingPlace) -> None:
@@ -153,10 +153,10 @@ class SchemaDraft:
         self.check_unused(field, name)
 
         def without(owner: int, fields: Fields) -> Fields:
-            kept = tuple(child for child in fields if child.field_id != field.field_id)
-            if fields and not kept:
+            children = tuple(child for child in fields if child.field_id != field.field_id)
+            if fields and not children:
                 raise InvalidInput(f"column '{name}' is the only one left; it must stay")
-            return kept
+            return children
 
         self._edit(siblings=without)
 
@@ -203,7 +203,7 @@ class SchemaDraft:
             raise InvalidInput(f"column '{label}' is the key of a map and cannot change")
         for spec in self.metadata.partition_specs:
             for part in spec.fields:
-                if field.field_id in source_ids(part) and not keeps_partitions(
+                if field.field_id in part.source_ids and not keeps_partitions(
                     part.transform, current, target
                 ):
                     raise InvalidInput(
@@ -235,26 +235,26 @@ class SchemaDraft:
         if name in _RESERVED:
             raise InvalidInput(f"'{name}' is the name of a metadata column; choose another")
         for part in self.metadata.spec().fields:
-            if part.name == name and source_ids(part) != (renamed,):
+            if part.name == name and part.source_ids != (renamed,):
                 raise InvalidInput(
                     f"'{name}' is the name of a partition field; choose another, or rename that"
                 )
 
     def check_unused(self, field: NestedField, name: str) -> None:
         """Refuse to lose a column that partitioning, sorting or identity relies on."""
-        gone = set(ids_in(field))
+        dropped_ids = set(ids_in(field))
         for part in self.metadata.spec().fields:
-            if not gone.isdisjoint(source_ids(part)):
+            if not dropped_ids.isdisjoint(part.source_ids):
                 raise InvalidInput(
                     f"column '{name}' cannot be dropped: the table is partitioned by it "
                     f"('{part.name}'). Change the partitioning first."
                 )
-        if any(term.source_id in gone for term in self.metadata.sort_order().fields):
+        if any(term.source_id in dropped_ids for term in self.metadata.sort_order().fields):
             raise InvalidInput(
                 f"column '{name}' cannot be dropped: the table is sorted by it. "
                 "Change the sort order first."
             )
-        if gone & self.identifiers:
+        if dropped_ids & self.identifiers:
             raise InvalidInput(
                 f"column '{name}' cannot be dropped: it identifies rows. "
                 "Change the identifier fields first."
@@ -302,3 +302,71 @@ def split(path: ColumnPath) -> tuple[tuple[str, ...], str]:
 def path_name(path: ColumnPath) -> str:
     """A path as one name."""
     return ".".join(_parts(path))
+
+
+def unite(draft: SchemaDraft, incoming: Fields, *, relaxes: bool) -> None:
+    """Take new columns, wider types and docs into the draft, all or nothing.
+
+    `relaxes`: a column that is optional in the other becomes optional.
+    """
+    before = draft.root
+    union = _Union(draft=draft, relaxes=relaxes)
+    union.fields(ROOT, incoming, "")
+    if union.problems:
+        draft.root = before
+        listed = "".join(f"\n  - {problem}" for problem in union.problems)
+        raise InvalidInput(f"The schemas cannot be united:{listed}")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Union:
+    """One pass over the incoming schema; every misfit is kept."""
+
+    draft: SchemaDraft
+    relaxes: bool
+    problems: list[str] = field(default_factory=list)
+
+    def fields(self, owner: int, incoming: Fields, prefix: str) -> None:
+        draft = self.draft
+        own_fields = {draft.folded(child.name): child for child in draft.children(owner)}
+        for other in incoming:
+            where = f"{prefix}{other.name}"
+            own_field = own_fields.get(draft.folded(other.name))
+            if own_field is not None:
+                self._field(own_field, other, where)
+                continue
+            # Rows written before have no value: a new column is optional, whatever the other says.
+            optional = replace(other, required=False, initial_default=None, write_default=None)
+            try:
+                draft.add(owner, optional, where=where)
+            except InvalidInput as problem:
+                self.problems.append(str(problem))
+
+    def _field(self, mine: NestedField, other: NestedField, where: str) -> None:
+        changes: dict[str, Any] = {}
+        if other.doc and other.doc != mine.doc:
+            changes["doc"] = other.doc
+        if self.relaxes and mine.required and not other.required:
+            changes["required"] = False
+        try:
+            if "required" in changes:
+                self.draft.check_required(mine, where, False)
+            self._type(mine, other.field_type, where)
+        except InvalidInput as problem:
+            self.problems.append(str(problem))
+            return
+        if changes:
+            self.draft.edit_field(mine.field_id, changes)
+
+    def _type(self, mine: NestedField, other: IcebergType, where: str) -> None:
+        kind = mine.field_type
+        version = self.draft.metadata.format_version
+        if isinstance(kind, StructType) and isinstance(other, StructType):
+            self.fields(mine.field_id, other.fields, f"{where}.")
+        elif isinstance(kind, ListType) and isinstance(other, ListType):
+            self._field(kind.element_field, other.element_field, f"{where}.element")
+        elif isinstance(kind, MapType) and isinstance(other, MapType):
+            self._field(kind.key_field, other.key_field, f"{where}.key")
+            self._field(kind.value_field, other.value_field, f"{where}.value")
+        elif kind != other and not promotable(other, kind, format_version=version):
+            self.draft.retype(mine, other, where)

@@ -1,22 +1,25 @@
-"""The catalog as a page: namespaces, tables with what their summaries say, and what changed."""
+"""The catalog as a page: namespaces, tables with what their summaries say, what changed; and who
+looks at it."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from frazil.catalog.backend import TableVersion, all_namespaces
 from frazil.catalog.names import Identifier, Namespace
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, redacted
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.maintenance.analyze import sure_problem
-from frazil.serve.access.principals import Principal, may_read
+from frazil.serve.access.principals import Principal, authenticated, may_read
 from frazil.serve.exchange import Request, Response, namespace_of
 from frazil.serve.explorer.subject import whole
 from frazil.serve.limits import MAX_PAGE_TABLES
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 
 DAYS = 14
@@ -27,13 +30,13 @@ def show(service: Service, call: Request) -> Response:
     """GET catalog. Only the tables of one page are loaded."""
     today = int(time.time() * 1000) // _DAY_MS
     pulses = service.catalog._pointers.pulses((today - DAYS + 1) * _DAY_MS)
-    seen = _readable(call, pulses)
-    mark = service.watch.mark(seen)
+    readable = _readable(call, pulses)
+    mark = service.watch.mark(readable)
     search = call.query.get("search", "").strip().lower()
     inside = namespace_of(call.query["namespace"]) if call.query.get("namespace") else None
     matching = [
         version
-        for version in seen
+        for version in readable
         if search in ".".join((*version.identifier.namespace, version.identifier.name)).lower()
         and (inside is None or version.identifier.namespace[: len(inside)] == inside)
     ]
@@ -42,7 +45,7 @@ def show(service: Service, call: Request) -> Response:
     page = matching[start : start + limit]
     return Response(
         body={
-            "namespaces": _namespaces(service, call.principal, seen),
+            "namespaces": _namespaces(service, call.principal, readable),
             "total": len(matching),
             "offset": start,
             "tables": _tables(service, page, today),
@@ -56,8 +59,8 @@ def changes(service: Service, call: Request) -> Response:
     """GET changes: which tables are not what they were at a mark. Costs one request."""
     pulses = _readable(call, service.catalog._pointers.pulses())
     since = call.query.get("since", "")
-    known = service.watch.since(since, pulses) if since else ([], [])
-    changed, gone = ([], []) if known is None else known
+    difference = service.watch.since(since, pulses) if since else ([], [])
+    changed, dropped = ([], []) if difference is None else difference
     return Response(
         body={
             "mark": service.watch.mark(pulses),
@@ -68,10 +71,10 @@ def changes(service: Service, call: Request) -> Response:
             ],
             "gone": [
                 _named(identifier)
-                for identifier in gone
+                for identifier in dropped
                 if may_read(call.principal, identifier.namespace)
             ],
-            "reset": known is None,
+            "reset": difference is None,
         }
     )
 
@@ -175,3 +178,38 @@ def _hint(metadata: TableMetadata, tip: Snapshot | None) -> tuple[str, str]:
         metadata.properties, tip.summary, is_partitioned=bool(metadata.spec().fields)
     )
     return ("unknown", "") if problem is None else ("look", problem)
+
+
+def session(service: Service, call: Request) -> Response:
+    """GET session: answers without a token too, and then says that one is needed."""
+    settings = service.settings
+    principal: Principal | None = None
+    if service.access is not None:
+        try:
+            principal = authenticated(service.access, call.headers.get("authorization"))
+        except RestError:
+            principal = None
+    knows = service.access is None or principal is not None
+    name = None if principal is None else principal.name
+    start = settings.start
+    return Response(
+        body={
+            "version": _version(),
+            "catalog": redacted(service.catalog.warehouse or service.catalog._pointers.name)
+            if knows
+            else None,
+            "needs_token": service.access is not None,
+            "signed_in": name,
+            "read_only": settings.is_read_only,
+            "sql_writes": settings.sql_writes and not settings.is_read_only,
+            "token": service.guard.session_token(name) if knows else None,
+            "start": [*start.namespace, start.name] if knows and start is not None else None,
+        }
+    )
+
+
+def _version() -> str:
+    try:
+        return version("frazil")
+    except PackageNotFoundError:
+        return "unknown"

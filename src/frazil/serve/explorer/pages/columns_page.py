@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.types import (
+
+from frazil import arrow_compute as pc
+from frazil.filter.text.quotes import quoted
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.entries.stats import TrackedField
+from frazil.format.metadata.summary_totals import live_rows, number
+from frazil.iceberg.types import (
     BinaryType,
     BooleanType,
     FixedType,
@@ -21,12 +27,6 @@ from pyiceberg.types import (
     StructType,
     UUIDType,
 )
-
-from frazil import arrow_compute as pc
-from frazil.filter.text.quotes import quoted
-from frazil.format.entries.fields import ContentType, stats_key
-from frazil.format.entries.stats import TrackedField
-from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.pages.sql_page import sandboxed
@@ -152,16 +152,16 @@ def _selected(column: TrackedField, names: tuple[str, ...]) -> str:
 
 
 def _of_values(column: TrackedField, chunks: pa.ChunkedArray) -> ColumnPicture:
-    known = chunks.drop_null().combine_chunks()
-    known = known if isinstance(known, pa.Array) else pa.concat_arrays(known.chunks)
+    values = chunks.drop_null().combine_chunks()
+    values = values if isinstance(values, pa.Array) else pa.concat_arrays(values.chunks)
     nulls = chunks.null_count
     if isinstance(column.type, BinaryType | FixedType):
         return ColumnPicture(column=column, nulls=nulls)
-    counts = pc.value_counts(known)
+    counts = pc.value_counts(values)
     distinct = len(counts)
     if not distinct:
         return ColumnPicture(column=column, nulls=nulls, distinct=0)
-    lowest = pc.min_max(known)
+    lowest = pc.min_max(values)
     bounds = ColumnPicture(
         column=column,
         nulls=nulls,
@@ -169,7 +169,7 @@ def _of_values(column: TrackedField, chunks: pa.ChunkedArray) -> ColumnPicture:
         low=shown_values.text(lowest["min"].as_py(), max_length=_TEXT),
         high=shown_values.text(lowest["max"].as_py(), max_length=_TEXT),
     )
-    places = _places(column, known)
+    places = _places(column, values)
     if places is None:
         frequent = sorted(
             zip(counts.field("values"), counts.field("counts").to_pylist(), strict=True),
@@ -227,8 +227,8 @@ def _rows(view: RootView, entries: npt.NDArray[np.int64]) -> Floats:
             within += view.root.numpy(key, missing=0)[entries[files:]]
     counts[files:] = within
     if view.root.has("deletion_vector.cardinality"):
-        gone = view.root.numpy("deletion_vector.cardinality", missing=0)[entries[:files]]
-        counts[:files] -= gone
+        deleted = view.root.numpy("deletion_vector.cardinality", missing=0)[entries[:files]]
+        counts[:files] -= deleted
     return counts
 
 
@@ -264,8 +264,8 @@ def _with_bins(picture: ColumnPicture, low: Floats, high: Floats, rows: Floats) 
 def spread(low: Floats, high: Floats, rows: Floats) -> list[int] | None:
     """Rows in each of `BINS` parts of 0 to 1, where every entry's rows are spread evenly from its
     lower to its upper place. None if the entries are too wide to say."""
-    known = ~(np.isnan(low) | np.isnan(high))
-    low, high, rows = low[known], high[known], rows[known]
+    has_bounds = ~(np.isnan(low) | np.isnan(high))
+    low, high, rows = low[has_bounds], high[has_bounds], rows[has_bounds]
     total = float(rows.sum())
     if not total or float(((high - low) * rows).sum()) / total > _MIXED:
         return None

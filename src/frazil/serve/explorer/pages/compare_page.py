@@ -88,9 +88,9 @@ def _leaves(sides: list[Subject]) -> dict[str, Any]:
         }
         for side in sides
     ]
-    one, other = names
+    first, other = names
     return {
-        "only_from": [one[name] for name in one if name not in other],
-        "only_to": [other[name] for name in other if name not in one],
-        "both": sum(name in other for name in one),
+        "only_from": [first[name] for name in first if name not in other],
+        "only_to": [other[name] for name in other if name not in first],
+        "both": sum(name in other for name in first),
     }

@@ -145,12 +145,12 @@ def commit(service: Service, call: Request) -> Response:
     root, leaves = view.root, view.leaves
     fresh = [leaves[at] for at in view.fresh]
     summary = snapshot.summary
-    named = {ref["name"]: ref for ref in refs(subject.table.metadata)}
-    mine = str(snapshot.snapshot_id)
+    refs_by_name = {ref["name"]: ref for ref in refs(subject.table.metadata)}
+    snapshot_id = str(snapshot.snapshot_id)
     retired = died(root, leaves)
     return Response(
         body={
-            "id": mine,
+            "id": snapshot_id,
             "parent": shown_values.ids([snapshot.parent_snapshot_id])[0],
             "time": snapshot.timestamp_ms,
             "operation": snapshot.operation or "",
@@ -159,8 +159,14 @@ def commit(service: Service, call: Request) -> Response:
             "text": sentence(snapshot),
             "summary": dict(summary),
             "branches": _holding(subject.table, snapshot),
-            "heads": [n for n, r in named.items() if r["snapshot"] == mine and _is(r, "branch")],
-            "tags": [n for n, r in named.items() if r["snapshot"] == mine and _is(r, "tag")],
+            "heads": [
+                n
+                for n, r in refs_by_name.items()
+                if r["snapshot"] == snapshot_id and _is(r, "branch")
+            ],
+            "tags": [
+                n for n, r in refs_by_name.items() if r["snapshot"] == snapshot_id and _is(r, "tag")
+            ],
             "wrote": {
                 "root": {"name": view.root_name, "bytes": view.root_bytes},
                 "leaves": [

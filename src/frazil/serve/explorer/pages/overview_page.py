@@ -6,13 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pyiceberg.schema import Schema
-
 from frazil.errors import redacted
 from frazil.format.entries.stats import is_ordered
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number
-from frazil.format.partition_fields import source_ids
+from frazil.iceberg.schema import Schema
 from frazil.properties.registry import OF_TABLES, table_property
 from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
@@ -56,13 +54,13 @@ def show(service: Service, call: Request) -> Response:
 
 
 def _columns(table: Table) -> list[dict[str, Any]]:
-    schema = table.schema
-    partitions = {source for field in table.spec.fields for source in source_ids(field)}
-    sorted_by = {field.source_id for field in table.sort_order.fields}
+    schema = table.metadata.schema()
+    partitions = {source for field in table.metadata.spec().fields for source in field.source_ids}
+    sorted_by = {field.source_id for field in table.metadata.sort_order().fields}
     since: dict[int, int] = {}
-    for known in table.metadata.schemas:
-        for id in known.field_ids:
-            since.setdefault(id, known.schema_id)
+    for any_schema in table.metadata.schemas:
+        for id in any_schema.field_ids:
+            since.setdefault(id, any_schema.schema_id)
     return [
         {
             "id": field.field_id,
@@ -121,7 +119,7 @@ def _specs(metadata: TableMetadata) -> list[dict[str, Any]]:
                 {
                     "id": field.field_id,
                     "name": field.name,
-                    "source": ", ".join(_source(metadata, id) for id in source_ids(field)),
+                    "source": ", ".join(_source(metadata, id) for id in field.source_ids),
                     "transform": str(field.transform),
                 }
                 for field in spec.fields

@@ -1,7 +1,14 @@
-"""A filter planned on a snapshot: what fell away and why, what is left, what it cost."""
+"""A filter planned on a snapshot: what fell away and why, what is left, what it cost, and how many
+manifests a reader of Iceberg v2 or v3 would open for it.
+
+Such a table would have a manifest for every leaf, and one for every commit whose files are still
+in the root. Its manifest list knows the ranges of partition fields alone, so a filter on any other
+column opens everything.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,17 +18,116 @@ from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
 from frazil.filter.prune.prune import Filter, compile_filter
 from frazil.filter.text.filter_display import filter_text
+from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
-from frazil.format.partition_fields import source_ids
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg.partitioning import PartitionSpec
+from frazil.iceberg.transforms import IdentityTransform
 from frazil.rows.scan import Scan
 from frazil.scan.plan import FILE_KEYS, Plan
 from frazil.scan.plan import plan as planned
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import manifests, shown_values, typed_filters
+from frazil.serve.explorer import shown_values, typed_filters
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, cell_counts, totals
 from frazil.serve.service import Service
 from frazil.tree.table_shape import shape_of
+
+ASSUMPTION = (
+    "Counted as one manifest for each leaf and one for each commit whose files are still in the "
+    "root, pruned by the ranges of partition fields, which is all that a manifest list of v2 or v3 "
+    "knows. No merging of manifests is assumed beyond what this table did."
+)
+_COUNTS = ("value_count", "null_value_count", "nan_value_count")
+_BOUNDS = ("lower_bound", "upper_bound")
+
+
+def opened(
+    judge: Filter, metadata: TableMetadata, root: EntryBatch, leaves: Any, inline: Any
+) -> tuple[int, int]:
+    """Manifests that would be opened, and all of them."""
+    count = 0
+    total = 0
+    for batch in _manifests(metadata, root, np.asarray(leaves), np.asarray(inline)):
+        count += int(judge.might_match(batch).sum())
+        total += batch.num_rows
+    return count, total
+
+
+def _manifests(
+    metadata: TableMetadata, root: EntryBatch, leaves: Any, inline: Any
+) -> Iterator[EntryBatch]:
+    """What would be manifests, by spec, with what a list would know of them; a leaf of several
+    specs has none."""
+    specs = metadata.specs_by_id()
+    only = next(iter(specs.values())) if len(specs) == 1 else None
+    spec_ids = root.numpy("spec_id")
+    for rows, grouped in ((leaves, False), (inline, True)):
+        for spec_id in np.unique(spec_ids[rows]) if len(rows) else ():
+            chosen = rows[spec_ids[rows] == spec_id]
+            spec = specs.get(int(spec_id)) or only
+            batch = _of_partitions(root, spec, metadata).take(chosen)
+            yield _by_commit(batch) if grouped else batch
+
+
+def _by_commit(batch: EntryBatch) -> EntryBatch:
+    """Files of one commit as the manifest that would hold them."""
+    key = "tracking.snapshot_id"
+    columns: dict[str, pa.Array] = {key: batch.column(key)}
+    how: list[tuple[str, str]] = []
+    unknown: list[tuple[str, str]] = []
+    for name in batch.keys:
+        if not name.startswith("content_stats."):
+            continue
+        kind = name.rpartition(".")[2]
+        if kind in _BOUNDS or kind in _COUNTS:
+            columns[name] = batch.column(name)
+            how.append((name, "sum" if kind in _COUNTS else "min" if "lower" in kind else "max"))
+            unknown.append((name, "count"))
+    grouped = (
+        pa.table(columns)
+        .group_by(key, use_threads=False)
+        .aggregate([*how, *unknown, ([], "count_all")])
+    )
+    size = grouped.column("count_all").to_numpy()
+    by_name: dict[str, Any] = {}
+    for name, column in how:
+        values = grouped.column(f"{name}_{column}")
+        complete = grouped.column(f"{name}_count").to_numpy() == size
+        by_name[name] = pa.array(
+            [
+                value if is_complete else None
+                for value, is_complete in zip(values, complete, strict=True)
+            ],
+            values.type,
+        )
+    return EntryBatch(pa.table({key: grouped.column(key), **by_name}))
+
+
+def _of_partitions(
+    batch: EntryBatch, spec: PartitionSpec | None, metadata: TableMetadata
+) -> EntryBatch:
+    """The batch with the statistics of partition fields alone."""
+    paths: set[str] = set()
+    for field in () if spec is None else spec.fields:
+        ids: list[int] = [
+            expression.expr_id
+            for expression in metadata.expressions
+            if expression.partition_field_id == field.field_id
+        ]
+        if isinstance(field.transform, IdentityTransform):
+            ids = [*ids, field.source_id]
+        paths |= {stats_key(id, name) for id in ids for name in (*_BOUNDS, *_COUNTS)}
+    return batch.select(
+        [key for key in batch.keys if key in paths or key == "tracking.snapshot_id"]
+    )
+
+
+def prunes_by_partition(metadata: TableMetadata, column_ids: list[int]) -> bool:
+    """Whether a filter on these columns says anything about partitions."""
+    fields = (field for spec in metadata.partition_specs for field in spec.fields)
+    return any(set(field.source_ids) <= set(column_ids) for field in fields)
+
 
 _MIXED = -2
 
@@ -38,9 +144,12 @@ def show(service: Service, call: Request) -> Response:
             body={"ok": False, "error": typed_filters.complaint(text, error, subject.schema)}
         )
     ids = typed_filters.column_ids(condition.filter)
-    known = {column.id: column for column in subject.bounded}
-    asked = subject.columns(call.query.get("columns")) if call.query.get("columns") else ()
-    columns = {column.id: column for column in (*(known[id] for id in ids if id in known), *asked)}
+    columns_by_id = {column.id: column for column in subject.bounded}
+    chosen_columns = subject.columns(call.query.get("columns")) if call.query.get("columns") else ()
+    columns = {
+        column.id: column
+        for column in (*(columns_by_id[id] for id in ids if id in columns_by_id), *chosen_columns)
+    }
     judge = compile_filter(
         condition.filter, shape_of(subject.table.metadata).prune_context(subject.schema)
     )
@@ -64,8 +173,8 @@ def show(service: Service, call: Request) -> Response:
         for id, scale in scales.items()
         if scale is not None
     }
-    partitions = manifests.prunes_by_partition(subject.table.metadata, ids)
-    would_open, would_have = manifests.opened(
+    partitions = prunes_by_partition(subject.table.metadata, ids)
+    would_open, would_have = opened(
         judge,
         subject.table.metadata,
         root,
@@ -111,7 +220,7 @@ def show(service: Service, call: Request) -> Response:
                 "manifests": would_open,
                 "all": would_have,
                 "pruned_by": "partition" if partitions else None,
-                "assumption": manifests.ASSUMPTION,
+                "assumption": ASSUMPTION,
             },
         }
     )
@@ -132,9 +241,9 @@ def _keys(subject: Subject, judge: Filter) -> frozenset[str]:
     """What a plan and the comparison read of a root, so that it is opened once."""
     metadata = subject.table.metadata
     parts = [field for spec in metadata.partition_specs for field in spec.fields]
-    stated = {key.rpartition(".")[0] for key in judge.required_keys if "." in key}
-    counts = {f"{name}.{bound}" for name in stated for bound in ("lower_bound", "upper_bound")}
-    ids = {source for field in parts for source in source_ids(field)}
+    judged = {key.rpartition(".")[0] for key in judge.required_keys if "." in key}
+    counts = {f"{name}.{bound}" for name in judged for bound in ("lower_bound", "upper_bound")}
+    ids = {source for field in parts for source in field.source_ids}
     return frozenset(
         {
             *FILE_KEYS,

@@ -94,17 +94,17 @@ def diff(service: Service, call: Request) -> Response:
     limit = whole(call, "limit", default=100, maximum=MAX_PAGE_ROWS)
     collapse = call.query.get("collapse") == "1"
     feed = table.changes(since=since, until=until, collapse=collapse)
-    taken = list(islice(feed, _FEED_ROWS + 1))
-    own = [field for field in feed.schema if field.name not in _FEED_COLUMNS]
-    changes = _paired(taken[:_FEED_ROWS], [field.name for field in own])
+    first_rows = list(islice(feed, _FEED_ROWS + 1))
+    fields = [field for field in feed.schema if field.name not in _FEED_COLUMNS]
+    changes = _paired(first_rows[:_FEED_ROWS], [field.name for field in fields])
     first = None if since is None else table.snapshot(since).snapshot_id
     return Response(
         body={
             "from": None if first is None else str(first),
             "to": str(until.snapshot_id),
-            "columns": columns(pa.schema(own)),
+            "columns": columns(pa.schema(fields)),
             "total": len(changes),
-            "truncated": len(changes) > limit or len(taken) > _FEED_ROWS,
+            "truncated": len(changes) > limit or len(first_rows) > _FEED_ROWS,
             **{name: [change[at] for change in changes[:limit]] for at, name in enumerate(_PARTS)},
         }
     )

@@ -160,24 +160,24 @@ class _SeenCatalog(Catalog):
 
 def post(service: Service, call: Request) -> Response:
     """POST sql."""
-    asked = call.decode(SqlRequest)
-    limit = max(1, min(asked.limit, MAX_SQL_ROWS))
+    request = call.decode(SqlRequest)
+    limit = max(1, min(request.limit, MAX_SQL_ROWS))
     began = time.perf_counter()
     try:
-        kind = _kind(asked.sql)
+        kind = _kind(request.sql)
         if kind == "write":
             _check_writes(service, call)
             with (
                 cancellation.under(None),  # whether it lands must be known
                 sandboxed(service.settings, service.catalog) as session,
             ):
-                result = _ran(asked, limit, session=session)
+                result = _ran(request, limit, session=session)
         elif kind == "list" and not _sees_all(call.principal):
             raise InvalidInput("SHOW lists the whole catalog, which you may not read")
         else:
-            seen = _SeenCatalog(service.catalog, call.principal)
-            with sandboxed(service.settings, seen, stopped_by=call.cancellation) as session:
-                result = _ran(asked, limit, session=session)
+            readable = _SeenCatalog(service.catalog, call.principal)
+            with sandboxed(service.settings, readable, stopped_by=call.cancellation) as session:
+                result = _ran(request, limit, session=session)
     except Cancelled:
         raise
     except FrazilError as error:

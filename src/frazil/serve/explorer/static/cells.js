@@ -1,6 +1,6 @@
 // Rows of values as a table. Values come as text; null is not the text "null".
 
-import { h } from "./dom.js";
+import { h, sheet } from "./dom.js";
 
 export const value = (text) =>
   text === null || text === undefined
@@ -11,40 +11,22 @@ const NUMBER = /^(tinyint|smallint|u?int|integer|bigint|hugeint|long|float|doubl
 export const numeric = (type) => NUMBER.test(type);
 
 export function rowsTable(columns, rows, label) {
-  return h(
-    "div",
-    { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label },
-    h(
-      "table",
-      { class: "data values" },
-      h("caption", { class: "sr" }, label),
+  return sheet(
+    columns.map((c) =>
       h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          columns.map((c) =>
-            h(
-              "th",
-              { scope: "col", class: numeric(c.type) ? "n" : null },
-              c.name,
-              h("span", { class: "ty" }, c.type),
-            ),
-          ),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map((row) =>
-          h(
-            "tr",
-            {},
-            row.map((cell, i) => h("td", { class: numeric(columns[i].type) ? "n" : null }, value(cell))),
-          ),
-        ),
+        "th",
+        { scope: "col", class: numeric(c.type) ? "n" : null },
+        c.name,
+        h("span", { class: "ty" }, c.type),
       ),
     ),
+    rows.map((row) =>
+      h(
+        "tr",
+        {},
+        row.map((cell, i) => h("td", { class: numeric(columns[i].type) ? "n" : null }, value(cell))),
+      ),
+    ),
+    { label: label, kind: "values", tall: true },
   );
 }

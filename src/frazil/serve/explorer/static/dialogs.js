@@ -1,6 +1,6 @@
 // Dialogs: a token, a confirmation with a preview of what will happen, and short notices.
 
-import { b, h, icon, put, trouble, waiting } from "./dom.js";
+import { b, button, h, icon, put, trouble, waiting } from "./dom.js";
 import { count } from "./words.js";
 
 export function toast(text, kind = "check") {
@@ -222,13 +222,7 @@ export function act(api, action, params, { title, fields = [], verb = "Do it" } 
         dialog.close();
       } catch (error) {
         put(confirm, verb);
-        put(
-          body,
-          trouble(error),
-          error.status === 409
-            ? h("p", {}, h("button", { class: "btn", type: "button", onclick: ahead }, "Preview again"))
-            : null,
-        );
+        put(body, trouble(error), error.status === 409 ? h("p", {}, button(ahead, "Preview again")) : null);
       }
     }
 
@@ -250,7 +244,7 @@ export function act(api, action, params, { title, fields = [], verb = "Do it" } 
         h(
           "div",
           { class: "acts" },
-          h("button", { class: "btn", type: "button", onclick: () => dialog.close() }, "Cancel"),
+          button(() => dialog.close(), "Cancel"),
           confirm,
         ),
       ),

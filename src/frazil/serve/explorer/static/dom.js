@@ -81,36 +81,42 @@ export const snowflake = () =>
     }),
   );
 
-/** A table: heads are [label, class], rows are lists of cells. */
-export function grid(heads, rows, given = {}) {
+/** A button with words on it. */
+export const button = (onclick, ...kids) => h("button", { class: "btn", type: "button", onclick }, ...kids);
+
+/** A part of a page under a heading. */
+export const card = (title, ...kids) => h("div", { class: "card" }, h("h2", {}, title), ...kids);
+
+/** The heading of a card, with controls beside it. */
+export const cardHead = (title, ...kids) => h("div", { class: "chead" }, h("h2", {}, title), ...kids);
+
+/** A table that scrolls by itself: heads are `th` elements, rows are `tr` elements or a `tbody`. */
+export function sheet(heads, rows, { label, caption = label, kind = "", tall = false }) {
   return h(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": given.label ?? "Table" },
+    { class: tall ? "scroll tall" : "scroll", tabindex: 0, role: "region", "aria-label": label },
     h(
       "table",
-      { class: "data " + (given.class ?? "") },
-      given.label && h("caption", { class: "sr" }, given.label),
+      { class: `data ${kind}` },
+      h("caption", { class: "sr" }, caption),
+      h("thead", {}, h("tr", {}, heads)),
+      Array.isArray(rows) ? h("tbody", {}, rows) : rows,
+    ),
+  );
+}
+
+/** A table: heads are [label, class], rows are lists of cells. */
+export function grid(heads, rows, { label, kind = "" }) {
+  return sheet(
+    heads.map(([head, place]) => h("th", { class: place, scope: "col" }, head)),
+    rows.map((cells) =>
       h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          heads.map(([label, kind]) => h("th", { class: kind, scope: "col" }, label)),
-        ),
-      ),
-      h(
-        "tbody",
-        {},
-        rows.map((cells) =>
-          h(
-            "tr",
-            { class: cells.kind },
-            cells.map((cell, at) => h("td", { class: heads[at]?.[1] }, cell)),
-          ),
-        ),
+        "tr",
+        { class: cells.kind },
+        cells.map((cell, at) => h("td", { class: heads[at]?.[1] }, cell)),
       ),
     ),
+    { label, kind },
   );
 }
 

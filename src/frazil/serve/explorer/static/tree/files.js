@@ -1,7 +1,7 @@
 // The files that the root itself lists, as a table: all that a small table has.
 
 import { aborted } from "../api.js";
-import { grid, h, put, trouble, waiting } from "../dom.js";
+import { button, grid, h, put, trouble, waiting } from "../dom.js";
 import { count, num, size } from "../words.js";
 
 const MOST = 50;
@@ -92,15 +92,7 @@ export class Files {
           { label: "Files of the root" },
         ),
         root.total > p.position.length
-          ? h(
-              "p",
-              { class: "more" },
-              h(
-                "button",
-                { class: "btn", type: "button", onclick: this.onall },
-                `All ${count(root.total, "entry", "entries")}`,
-              ),
-            )
+          ? h("p", { class: "more" }, button(this.onall, `All ${count(root.total, "entry", "entries")}`))
           : h(
               "p",
               { class: "note pad" },

@@ -1,6 +1,6 @@
 // Leaves as a table: the same facts as the drawing, for everyone who prefers to read them.
 
-import { grid, h, put } from "../dom.js";
+import { button, grid, h, put } from "../dom.js";
 import { count, num, size } from "../words.js";
 import { leafName, live, rangeText, reasonName, verdict } from "./model.js";
 
@@ -56,15 +56,10 @@ export class List {
           ? h(
               "p",
               { class: "more" },
-              h(
-                "button",
-                {
-                  class: "btn",
-                  type: "button",
-                  onclick: () => {
-                    this.shown += PAGE * 5;
-                    this.draw(state);
-                  },
+              button(
+                () => {
+                  this.shown += PAGE * 5;
+                  this.draw(state);
                 },
                 `Show more of ${num(l.id.length)} leaves`,
               ),

@@ -1,7 +1,7 @@
 // One leaf and its entries, or one file: the panel at the side of the tree.
 
 import { aborted } from "../api.js";
-import { b, code, h, icon, put, trouble, waiting } from "../dom.js";
+import { b, code, h, icon, put, sheet, trouble, waiting } from "../dom.js";
 import { ramp, token } from "../theme.js";
 import { count, num, percent, short, size, when } from "../words.js";
 import { bins, leafName, verdict } from "./model.js";
@@ -345,77 +345,61 @@ export class Panel {
           icon("next"),
         ),
       ),
-      h(
-        "div",
-        { class: "scroll", tabindex: 0, role: "region", "aria-label": "Entries" },
-        h(
-          "table",
-          { class: "data entries" },
-          h("caption", { class: "sr" }, "Entries of the leaf"),
+      sheet(
+        [
+          h("th", { scope: "col", class: "n" }, "#"),
+          h("th", { scope: "col" }, "File"),
+          h("th", { scope: "col", class: "n" }, "Rows"),
+          h("th", { scope: "col" }, state.column?.name ?? "Bounds"),
+        ],
+        p.position.map((pos, k) =>
           h(
-            "thead",
-            {},
+            "tr",
+            { class: p.state[k] === "dead" ? "gone" : p.match[k] === false ? "miss" : null },
+            h("td", { class: "n dim" }, num(pos)),
             h(
-              "tr",
+              "td",
               {},
-              h("th", { scope: "col", class: "n" }, "#"),
-              h("th", { scope: "col" }, "File"),
-              h("th", { scope: "col", class: "n" }, "Rows"),
-              h("th", { scope: "col" }, state.column?.name ?? "Bounds"),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            p.position.map((pos, k) =>
               h(
-                "tr",
-                { class: p.state[k] === "dead" ? "gone" : p.match[k] === false ? "miss" : null },
-                h("td", { class: "n dim" }, num(pos)),
-                h(
-                  "td",
-                  {},
-                  h(
-                    "button",
-                    {
-                      class: "link cut",
-                      type: "button",
-                      title: p.file[k],
-                      onclick: () => this.onfile(p.id[k]),
-                    },
-                    tail(p.file[k]),
-                  ),
-                  p.partition?.[k]
-                    ? h("span", { class: "sub cut", title: p.partition[k] }, p.partition[k])
-                    : null,
-                ),
-                h(
-                  "td",
-                  { class: "n" },
-                  short(p.rows[k]),
-                  p.state[k] === "dead"
-                    ? h("span", { class: "sub rust" }, "dead")
-                    : p.vector_rows[k]
-                      ? h("span", { class: "sub rust" }, `−${num(p.vector_rows[k])}`)
-                      : p.kind[k] !== "data"
-                        ? h("span", { class: "sub" }, "deletes")
-                        : null,
-                ),
-                h(
-                  "td",
-                  {},
-                  bounds && bounds.lo[k] !== null
-                    ? h(
-                        "span",
-                        { class: "sub2" },
-                        bounds.lo[k] === bounds.hi[k] ? bounds.lo[k] : `${bounds.lo[k]} … ${bounds.hi[k]}`,
-                      )
-                    : h("span", { class: "dim" }, "–"),
-                ),
+                "button",
+                {
+                  class: "link cut",
+                  type: "button",
+                  title: p.file[k],
+                  onclick: () => this.onfile(p.id[k]),
+                },
+                tail(p.file[k]),
               ),
+              p.partition?.[k]
+                ? h("span", { class: "sub cut", title: p.partition[k] }, p.partition[k])
+                : null,
+            ),
+            h(
+              "td",
+              { class: "n" },
+              short(p.rows[k]),
+              p.state[k] === "dead"
+                ? h("span", { class: "sub rust" }, "dead")
+                : p.vector_rows[k]
+                  ? h("span", { class: "sub rust" }, `−${num(p.vector_rows[k])}`)
+                  : p.kind[k] !== "data"
+                    ? h("span", { class: "sub" }, "deletes")
+                    : null,
+            ),
+            h(
+              "td",
+              {},
+              bounds && bounds.lo[k] !== null
+                ? h(
+                    "span",
+                    { class: "sub2" },
+                    bounds.lo[k] === bounds.hi[k] ? bounds.lo[k] : `${bounds.lo[k]} … ${bounds.hi[k]}`,
+                  )
+                : h("span", { class: "dim" }, "–"),
             ),
           ),
         ),
+        { label: "Entries", caption: "Entries of the leaf", kind: "entries" },
       ),
     ];
   }
@@ -572,39 +556,21 @@ export class Panel {
   fileColumns(f) {
     return [
       h("h2", {}, "Columns"),
-      h(
-        "div",
-        { class: "scroll", tabindex: 0, role: "region", "aria-label": "Columns of the file" },
-        h(
-          "table",
-          { class: "data entries" },
-          h("caption", { class: "sr" }, "Bounds of the file"),
+      sheet(
+        ["Column", "Lowest", "Highest", "Nulls"].map((t, i) =>
+          h("th", { scope: "col", class: i === 3 ? "n" : null }, t),
+        ),
+        f.columns.map((c) =>
           h(
-            "thead",
+            "tr",
             {},
-            h(
-              "tr",
-              {},
-              ["Column", "Lowest", "Highest", "Nulls"].map((t, i) =>
-                h("th", { scope: "col", class: i === 3 ? "n" : null }, t),
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            f.columns.map((c) =>
-              h(
-                "tr",
-                {},
-                h("td", { class: "m" }, c.name),
-                h("td", {}, h("span", { class: "cut12", title: c.lo }, c.lo ?? "–")),
-                h("td", {}, h("span", { class: "cut12", title: c.hi }, c.hi ?? "–")),
-                h("td", { class: "n" }, c.nulls === null ? "–" : num(c.nulls)),
-              ),
-            ),
+            h("td", { class: "m" }, c.name),
+            h("td", {}, h("span", { class: "cut12", title: c.lo }, c.lo ?? "–")),
+            h("td", {}, h("span", { class: "cut12", title: c.hi }, c.hi ?? "–")),
+            h("td", { class: "n" }, c.nulls === null ? "–" : num(c.nulls)),
           ),
         ),
+        { label: "Columns of the file", caption: "Bounds of the file", kind: "entries" },
       ),
     ];
   }

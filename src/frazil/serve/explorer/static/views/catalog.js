@@ -1,7 +1,7 @@
 // Every table: size, rows, commits per day and health; search; renewed when others commit.
 
 import { aborted, get } from "../api.js";
-import { b, grid, h, icon, put, trouble } from "../dom.js";
+import { b, card, grid, h, icon, put, trouble } from "../dom.js";
 import { LEVELS, tableHash } from "../links.js";
 import { sparkline } from "../plots.js";
 import { ago, count, debounce, num, short, size, when } from "../words.js";
@@ -163,10 +163,8 @@ class CatalogView {
           )
         : h("div", { class: "card" }, h("p", { class: "empty" }, "Nothing to show.")),
       found.views.name.length
-        ? h(
-            "div",
-            { class: "card" },
-            h("h2", {}, "Views"),
+        ? card(
+            "Views",
             h(
               "ul",
               { class: "recent" },

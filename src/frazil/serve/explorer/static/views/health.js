@@ -1,7 +1,7 @@
 // What analyze finds and advises, with a button each; where the space goes; sizes and skew.
 
 import { act, askAge } from "../dialogs.js";
-import { b, h, icon, put, trouble, waiting } from "../dom.js";
+import { b, button, card, cardHead, h, icon, put, trouble, waiting } from "../dom.js";
 import { bars, histogram, stack } from "../plots.js";
 import { count, num, size } from "../words.js";
 
@@ -47,10 +47,10 @@ class HealthView {
     this.page.tableFacts(this.overview);
     this.lead = h("p", { class: "lead", "aria-live": "polite" });
     this.advice = h("div", { class: "pile" }, waiting("Looking at the table"));
-    this.numbers = h("div", { class: "card" }, h("h2", {}, "Numbers"), waiting("Counting"));
-    this.space = h("div", { class: "card" }, h("h2", {}, "Space"), waiting("Adding up files"));
-    this.sizes = h("div", { class: "card" }, h("h2", {}, "Data files by size"), waiting("Adding up files"));
-    this.parts = h("div", { class: "card" }, h("h2", {}, "Largest partitions"), waiting("Adding up files"));
+    this.numbers = card("Numbers", waiting("Counting"));
+    this.space = card("Space", waiting("Adding up files"));
+    this.sizes = card("Data files by size", waiting("Adding up files"));
+    this.parts = card("Largest partitions", waiting("Adding up files"));
     put(
       this.host,
       h(
@@ -69,10 +69,8 @@ class HealthView {
 
   care() {
     if (this.page.session.read_only) return null;
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Maintenance"),
+    return card(
+      "Maintenance",
       h(
         "ul",
         { class: "care" },
@@ -176,23 +174,13 @@ class HealthView {
       const may = !this.page.session.read_only;
       put(
         this.space,
-        h(
-          "div",
-          { class: "chead" },
-          h("h2", {}, "Space"),
+        cardHead(
+          "Space",
           h("span", { class: "hint" }, size(parts.reduce((a, p) => a + p.value, 0))),
           h("span", { class: "grow" }),
           d.orphans
             ? d.orphans.files && may
-              ? h(
-                  "button",
-                  {
-                    class: "btn",
-                    type: "button",
-                    onclick: () => this.run("remove_orphan_files", {}, "Remove orphan files"),
-                  },
-                  "Remove orphans…",
-                )
+              ? button(() => this.run("remove_orphan_files", {}, "Remove orphan files"), "Remove orphans…")
               : null
             : h(
                 "button",
@@ -200,15 +188,7 @@ class HealthView {
                 "Look for orphans",
               ),
           may && (d.history.snapshots ?? d.history.files) > 1
-            ? h(
-                "button",
-                {
-                  class: "btn",
-                  type: "button",
-                  onclick: () => this.run("expire_snapshots", {}, "Expire snapshots"),
-                },
-                "Expire snapshots…",
-              )
+            ? button(() => this.run("expire_snapshots", {}, "Expire snapshots"), "Expire snapshots…")
             : null,
         ),
         h("div", { class: "body" }, stack(parts)),

@@ -2,7 +2,7 @@
 
 import { commitsOf } from "../commits.js";
 import { act } from "../dialogs.js";
-import { b, grid, h, icon, put, s, trouble, waiting } from "../dom.js";
+import { b, button, cardHead, grid, h, icon, put, s, sheet, trouble, waiting } from "../dom.js";
 import { kindOf, sentence } from "../tree/timeline.js";
 import { count, num, short, size, when } from "../words.js";
 
@@ -50,13 +50,9 @@ class HistoryView {
   draw() {
     const { commits: c } = this;
     this.rows = h("tbody", {});
-    this.more = h("button", {
-      class: "btn",
-      type: "button",
-      onclick: () => {
-        this.shown += PAGE;
-        this.list();
-      },
+    this.more = button(() => {
+      this.shown += PAGE;
+      this.list();
     });
     this.compared = h("div", { class: "compared", "aria-live": "polite" });
     this.chips = h("div", { class: "chips", role: "group", "aria-label": "Which commits" });
@@ -72,43 +68,27 @@ class HistoryView {
         h(
           "div",
           { class: "card" },
-          h(
-            "div",
-            { class: "chead" },
-            h("h2", {}, "Commits"),
+          cardHead(
+            "Commits",
             this.chips,
             h("span", { class: "grow" }),
             h("span", { class: "hint" }, "Tick two commits to compare them"),
           ),
-          h(
-            "div",
-            { class: "scroll", tabindex: 0, role: "region", "aria-label": "Commits" },
-            h(
-              "table",
-              { class: "data commits" },
-              h("caption", { class: "sr" }, "Commits, newest first"),
-              h(
-                "thead",
-                {},
-                h(
-                  "tr",
-                  {},
-                  [
-                    ["Branch", "g"],
-                    ["Commit"],
-                    ["Time (UTC)", "opt"],
-                    ["Operation", "opt"],
-                    ["What it did"],
-                    ["Leaves", "n opt"],
-                    ["Metadata", "n opt"],
-                    ["Compare", "n"],
-                  ].map(([t, k]) =>
-                    h("th", { scope: "col", class: k }, k === "g" ? h("span", { class: "sr" }, t) : t),
-                  ),
-                ),
-              ),
-              this.rows,
+          sheet(
+            [
+              ["Branch", "g"],
+              ["Commit"],
+              ["Time (UTC)", "opt"],
+              ["Operation", "opt"],
+              ["What it did"],
+              ["Leaves", "n opt"],
+              ["Metadata", "n opt"],
+              ["Compare", "n"],
+            ].map(([t, k]) =>
+              h("th", { scope: "col", class: k }, k === "g" ? h("span", { class: "sr" }, t) : t),
             ),
+            this.rows,
+            { label: "Commits", caption: "Commits, newest first", kind: "commits" },
           ),
           h("p", { class: "more" }, this.more),
         ),
@@ -160,34 +140,24 @@ class HistoryView {
               "span",
               { class: "acts" },
               r.kind === "branch" && r.name !== "main"
-                ? h(
-                    "button",
-                    {
-                      class: "btn",
-                      type: "button",
-                      onclick: () =>
-                        this.run(
-                          "fast_forward",
-                          { branch: "main", to: r.name },
-                          { title: `Fast-forward main to ${r.name}`, verb: "Fast-forward" },
-                        ),
-                    },
+                ? button(
+                    () =>
+                      this.run(
+                        "fast_forward",
+                        { branch: "main", to: r.name },
+                        { title: `Fast-forward main to ${r.name}`, verb: "Fast-forward" },
+                      ),
                     "Fast-forward main…",
                   )
                 : null,
               r.kind === "tag"
-                ? h(
-                    "button",
-                    {
-                      class: "btn",
-                      type: "button",
-                      onclick: () =>
-                        this.run(
-                          "rollback",
-                          { to: r.name, branch: "main" },
-                          { title: `Roll back to ${r.name}`, verb: "Roll back" },
-                        ),
-                    },
+                ? button(
+                    () =>
+                      this.run(
+                        "rollback",
+                        { to: r.name, branch: "main" },
+                        { title: `Roll back to ${r.name}`, verb: "Roll back" },
+                      ),
                     "Roll back…",
                   )
                 : null,
@@ -210,23 +180,13 @@ class HistoryView {
     });
     put(
       this.refs,
-      h(
-        "div",
-        { class: "chead" },
-        h("h2", {}, "Branches and tags"),
+      cardHead(
+        "Branches and tags",
         h("span", { class: "grow" }),
         may && c.id.length
           ? [
-              h(
-                "button",
-                { class: "btn", type: "button", onclick: () => this.name("tag", "main") },
-                "Tag the head…",
-              ),
-              h(
-                "button",
-                { class: "btn", type: "button", onclick: () => this.name("branch", "main") },
-                "New branch…",
-              ),
+              button(() => this.name("tag", "main"), "Tag the head…"),
+              button(() => this.name("branch", "main"), "New branch…"),
             ]
           : null,
       ),
@@ -452,26 +412,17 @@ class HistoryView {
         ),
         may
           ? [
-              h(
-                "button",
-                {
-                  class: "btn",
-                  type: "button",
-                  onclick: () =>
-                    this.run(
-                      "rollback",
-                      { to: d.id, branch: "main" },
-                      { title: "Roll back", verb: "Roll back" },
-                    ),
-                },
+              button(
+                () =>
+                  this.run(
+                    "rollback",
+                    { to: d.id, branch: "main" },
+                    { title: "Roll back", verb: "Roll back" },
+                  ),
                 "Roll back to here…",
               ),
-              h("button", { class: "btn", type: "button", onclick: () => this.name("tag", d.id) }, "Tag…"),
-              h(
-                "button",
-                { class: "btn", type: "button", onclick: () => this.name("branch", d.id) },
-                "Branch…",
-              ),
+              button(() => this.name("tag", d.id), "Tag…"),
+              button(() => this.name("branch", d.id), "Branch…"),
             ]
           : null,
       ),
@@ -529,10 +480,8 @@ class HistoryView {
         h(
           "div",
           { class: "card" },
-          h(
-            "div",
-            { class: "chead" },
-            h("h2", {}, `Commit ${num(no(from))} and commit ${num(no(to))}`),
+          cardHead(
+            `Commit ${num(no(from))} and commit ${num(no(to))}`,
             h(
               "span",
               { class: "hint" },
@@ -543,20 +492,12 @@ class HistoryView {
                   : `on different branches: ${num(d.ahead)} ahead, ${num(d.behind)} behind`,
             ),
             h("span", { class: "grow" }),
-            h(
-              "button",
-              {
-                class: "btn",
-                type: "button",
-                onclick: () => {
-                  this.pair = [];
-                  this.list();
-                  this.save();
-                  this.compare();
-                },
-              },
-              "Close",
-            ),
+            button(() => {
+              this.pair = [];
+              this.list();
+              this.save();
+              this.compare();
+            }, "Close"),
           ),
           h(
             "div",

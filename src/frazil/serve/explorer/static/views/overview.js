@@ -1,7 +1,7 @@
 // A table at a glance: how much, how fresh, what is in its columns, its partitions, health, commits.
 
 import { act, askAge } from "../dialogs.js";
-import { b, code, grid, h, icon, put, trouble, waiting } from "../dom.js";
+import { b, button, card, cardHead, code, grid, h, icon, put, trouble, waiting } from "../dom.js";
 import { bars, histogramOf, line, share } from "../plots.js";
 import { ago, count, num, short, size, when } from "../words.js";
 
@@ -24,12 +24,12 @@ class OverviewView {
 
   async draw() {
     this.page.tableFacts(this.o);
-    const card = (title, what) => h("div", { class: "card" }, h("h2", {}, title), waiting(what));
+    const pending = (title, what) => card(title, waiting(what));
     this.numbers = h("dl", { class: "glance" });
-    this.columns = card("Columns", "Looking at the columns");
-    this.partitions = card("Largest partitions", "Adding up files");
-    this.health = card("Health", "Looking at the table");
-    this.recent = card("Recent commits", "Reading the history");
+    this.columns = pending("Columns", "Looking at the columns");
+    this.partitions = pending("Largest partitions", "Adding up files");
+    this.health = pending("Health", "Looking at the table");
+    this.recent = pending("Recent commits", "Reading the history");
     put(
       this.host,
       h(
@@ -116,10 +116,8 @@ class OverviewView {
     const listed = o.columns.slice(0, 40);
     put(
       this.columns,
-      h(
-        "div",
-        { class: "chead" },
-        h("h2", {}, "Columns"),
+      cardHead(
+        "Columns",
         h(
           "span",
           { class: "hint" },
@@ -149,7 +147,7 @@ class OverviewView {
             t?.distinct === null || t?.distinct === undefined ? dash() : num(t.distinct),
           ];
         }),
-        { label: "Columns", class: "columns" },
+        { label: "Columns", kind: "columns" },
       ),
       o.columns.length > listed.length
         ? h(
@@ -187,10 +185,8 @@ class OverviewView {
         );
       put(
         this.recent,
-        h(
-          "div",
-          { class: "chead" },
-          h("h2", {}, "Recent commits"),
+        cardHead(
+          "Recent commits",
           h("span", { class: "grow" }),
           h("a", { class: "link", href: this.page.link("history") }, "History"),
         ),
@@ -209,10 +205,8 @@ class OverviewView {
         may = !this.page.session.read_only;
       put(
         this.health,
-        h(
-          "div",
-          { class: "chead" },
-          h("h2", {}, "Health"),
+        cardHead(
+          "Health",
           h("span", { class: "grow" }),
           h("a", { class: "link", href: this.page.link("health") }, "Details"),
         ),
@@ -226,13 +220,7 @@ class OverviewView {
                   {},
                   h("span", { class: "well look" }, icon("warn")),
                   h("span", { class: "told" }, advice.problem),
-                  advice.action && may
-                    ? h(
-                        "button",
-                        { class: "btn", type: "button", onclick: () => this.run(advice) },
-                        `${advice.label}…`,
-                      )
-                    : null,
+                  advice.action && may ? button(() => this.run(advice), `${advice.label}…`) : null,
                 ),
               ),
             )

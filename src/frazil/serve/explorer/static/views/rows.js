@@ -3,7 +3,7 @@
 import { aborted } from "../api.js";
 import { numeric, rowsTable, value } from "../cells.js";
 import { commitsOf } from "../commits.js";
-import { b, h, put, trouble, waiting } from "../dom.js";
+import { b, button, h, put, sheet, trouble, waiting } from "../dom.js";
 import { FilterBox } from "../tree/filter.js";
 import { count, debounce, num, when } from "../words.js";
 
@@ -192,18 +192,10 @@ class RowsView {
         ? h(
             "p",
             { class: "more" },
-            h(
-              "button",
-              {
-                class: "btn",
-                type: "button",
-                onclick: () => {
-                  this.limit = 500;
-                  this.load();
-                },
-              },
-              "Show 500 rows",
-            ),
+            button(() => {
+              this.limit = 500;
+              this.load();
+            }, "Show 500 rows"),
           )
         : null,
     );
@@ -232,36 +224,20 @@ class RowsView {
     put(
       this.body,
       n
-        ? h(
-            "div",
-            { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Changes" },
-            h(
-              "table",
-              { class: "data values diff" },
-              h("caption", { class: "sr" }, "Changed rows"),
-              h(
-                "thead",
-                {},
+        ? sheet(
+            [
+              h("th", { scope: "col" }, h("span", { class: "sr" }, "Kind")),
+              d.columns.map((c) =>
                 h(
-                  "tr",
-                  {},
-                  h("th", { scope: "col" }, h("span", { class: "sr" }, "Kind")),
-                  d.columns.map((c) =>
-                    h(
-                      "th",
-                      { scope: "col", class: numeric(c.type) ? "n" : null },
-                      c.name,
-                      h("span", { class: "ty" }, c.type),
-                    ),
-                  ),
+                  "th",
+                  { scope: "col", class: numeric(c.type) ? "n" : null },
+                  c.name,
+                  h("span", { class: "ty" }, c.type),
                 ),
               ),
-              h(
-                "tbody",
-                {},
-                d.kind.map((kind, i) => this.change(d, kind, i)),
-              ),
-            ),
+            ],
+            d.kind.map((kind, i) => this.change(d, kind, i)),
+            { label: "Changes", caption: "Changed rows", kind: "values diff", tall: true },
           )
         : h("p", { class: "empty" }, "Nothing to show."),
     );

@@ -1,6 +1,6 @@
 // Columns and how they came to be, partitions, sort order, and properties with their defaults.
 
-import { b, code, grid, h, put } from "../dom.js";
+import { b, card, cardHead, code, grid, h, put } from "../dom.js";
 import { count, num, when } from "../words.js";
 
 export async function mount(host, page) {
@@ -60,10 +60,8 @@ class SchemaView {
   }
 
   columns() {
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Columns"),
+    return card(
+      "Columns",
       grid(
         [
           ["#", "n"],
@@ -97,10 +95,8 @@ class SchemaView {
 
   evolution() {
     const list = [...this.o.schemas].reverse();
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Evolution"),
+    return card(
+      "Evolution",
       h(
         "ol",
         { class: "steps" },
@@ -137,10 +133,8 @@ class SchemaView {
 
   partitions() {
     const specs = [...this.o.specs].sort((x, y) => y.current - x.current);
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Partitions"),
+    return card(
+      "Partitions",
       h(
         "div",
         { class: "body" },
@@ -182,10 +176,8 @@ class SchemaView {
   order() {
     const orders = this.o.sort_orders.filter((x) => x.fields.length),
       now = orders.find((x) => x.current);
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Sort order"),
+    return card(
+      "Sort order",
       h(
         "div",
         { class: "body" },
@@ -209,10 +201,8 @@ class SchemaView {
 
   facts() {
     const { o } = this;
-    return h(
-      "div",
-      { class: "card" },
-      h("h2", {}, "Table"),
+    return card(
+      "Table",
       h(
         "div",
         { class: "body" },
@@ -266,10 +256,8 @@ class SchemaView {
     input.value = this.search;
     put(
       this.properties,
-      h(
-        "div",
-        { class: "chead" },
-        h("h2", {}, "Properties"),
+      cardHead(
+        "Properties",
         h(
           "div",
           { class: "seg", role: "group", "aria-label": "Which properties" },
@@ -288,7 +276,7 @@ class SchemaView {
               p.default ?? h("span", { class: "dim" }, "–"),
               p.doc || (p.known ? "" : h("span", { class: "dim" }, "not one of Frazil’s")),
             ]),
-            { label: "Properties", class: "top" },
+            { label: "Properties", kind: "top" },
           )
         : h(
             "p",

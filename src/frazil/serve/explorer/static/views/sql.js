@@ -2,7 +2,7 @@
 
 import { aborted, post } from "../api.js";
 import { rowsTable } from "../cells.js";
-import { b, h, icon, put, trouble, waiting } from "../dom.js";
+import { b, button, cardHead, h, icon, put, trouble, waiting } from "../dom.js";
 import { SqlField } from "../sql_text.js";
 import { count, debounce, num } from "../words.js";
 
@@ -102,10 +102,8 @@ class SqlView {
         h(
           "div",
           { class: "card sqlbox" },
-          h(
-            "div",
-            { class: "chead" },
-            h("h2", {}, h("label", { for: "sql" }, "SQL")),
+          cardHead(
+            h("label", { for: "sql" }, "SQL"),
             h(
               "div",
               { class: "chips" },
@@ -252,20 +250,12 @@ class SqlView {
     put(this.said, `${d.message ?? count(d.rows.length, "row")} · ${time}`);
     put(
       this.result,
-      h(
-        "div",
-        { class: "chead" },
-        h("h2", {}, "Result"),
+      cardHead(
+        "Result",
         d.truncated ? h("span", { class: "hint" }, `the first ${num(d.rows.length)} rows`) : null,
         h("span", { class: "grow" }),
         d.columns?.length
-          ? ["CSV", "JSON"].map((kind) =>
-              h(
-                "button",
-                { class: "btn", type: "button", onclick: () => this.download(sql, d, kind) },
-                `Download ${kind}`,
-              ),
-            )
+          ? ["CSV", "JSON"].map((kind) => button(() => this.download(sql, d, kind), `Download ${kind}`))
           : null,
       ),
       d.columns?.length

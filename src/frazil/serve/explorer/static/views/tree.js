@@ -1,7 +1,7 @@
 // The tree of one snapshot: type a filter and see what it prunes, scrub and see what commits wrote.
 
 import { aborted } from "../api.js";
-import { b, code, h, put, trouble } from "../dom.js";
+import { b, button, code, h, put, trouble } from "../dom.js";
 import { act } from "../dialogs.js";
 import { gradient, watch } from "../theme.js";
 import { Boxes } from "../tree/boxes.js";
@@ -577,11 +577,7 @@ class TreeView {
     put(
       this.timeline.acts,
       !head && snapshot && !this.page.session.read_only
-        ? h(
-            "button",
-            { class: "btn", type: "button", onclick: () => this.rollback(snapshot) },
-            "Roll back to here…",
-          )
+        ? button(() => this.rollback(snapshot), "Roll back to here…")
         : null,
     );
     if (i >= 0)

@@ -2,7 +2,7 @@
 
 import { post, viewOf } from "../api.js";
 import { rowsTable } from "../cells.js";
-import { b, code, grid, h, icon, put, trouble, waiting } from "../dom.js";
+import { b, card, code, grid, h, icon, put, trouble, waiting } from "../dom.js";
 import { shownSql } from "../sql_text.js";
 import { ago, count } from "../words.js";
 
@@ -63,21 +63,15 @@ export async function mount(host, page) {
         view.changed ? `. Last changed ${ago(view.changed)}` : "",
         view.versions > 1 ? `, ${count(view.versions, "version")}.` : ".",
       ),
-      h(
-        "div",
-        { class: "card" },
-        h(
-          "h2",
-          {},
+      card(
+        [
           "Query",
           view.dialect && view.dialect !== "duckdb" ? h("span", { class: "tag plain" }, view.dialect) : null,
-        ),
+        ],
         shownSql(view.sql),
       ),
-      h(
-        "div",
-        { class: "card" },
-        h("h2", {}, "Columns"),
+      card(
+        "Columns",
         grid(
           [["Column", "m"], ["Type", "m"], ["Comment"]],
           view.columns.map((c) => [c.name, c.type, c.doc ?? h("span", { class: "dim" }, "–")]),

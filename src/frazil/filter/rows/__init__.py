@@ -1,1 +1,0 @@
-"""Filters over rows."""

@@ -1,1 +1,0 @@
-"""Partition transforms over whole columns."""

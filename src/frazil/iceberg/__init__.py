@@ -1,0 +1,1 @@
+"""Iceberg's own values: types, schemas, partition specs, sort orders, transforms, expressions."""
