@@ -26,6 +26,7 @@ _KEPT_TREES: Final = 64
 _MAX_KEPT_TEXT: Final = 20_000
 _TREE: Final = "SELECT json_serialize_sql({}::VARCHAR, skip_default := true, skip_null := true)"
 # Not skip_empty: it drops the empty grouping set of ROLLUP.
+_PREPARED_TREE: Final = "EXECUTE tree({})"
 _VALUES: Final = "SELECT * FROM json_execute_serialized_sql({}::JSON)"
 _TEXT: Final = "SELECT json_deserialize_sql({}::JSON)"
 _JSON: Final = re.compile(r'([{}\[\],:])|("(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+)')
@@ -59,6 +60,8 @@ def _own() -> duckdb.DuckDBPyConnection:
         )
         _connection.execute("SET TimeZone = 'UTC'")
         _connection.execute("SET lock_configuration = true")
+        # Planned once: planning the question takes longer than answering it.
+        _connection.execute("PREPARE tree AS " + _TREE.format("$1"))
     return _connection
 
 
@@ -86,7 +89,7 @@ def query_json(source: Source, near: duckdb.DuckDBPyConnection | None = None) ->
         calls += 1
         try:
             if near is None or _connection is not None:
-                answer = decoded(_answer(_own(), _TREE, text))
+                answer = decoded(_answer(_own(), _PREPARED_TREE, text))
             else:
                 with near.cursor() as beside:  # what the connection reads goes on
                     answer = decoded(_answer(beside, _TREE, text))
