@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.iceberg.name_mapping import NameMapping
@@ -31,17 +31,20 @@ class Kind(Generic[T]):
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Property(Generic[T]):
-    """A property: a key that ends with a dot stands for one property per column."""
+    """A property: a key that ends with a dot stands for one property per column.
+
+    The fields are positional so that a declaration reads like a row of a table.
+    """
 
     key: str
     kind: Kind[T]
     default: T
-    default_text: str | None = None
-    """The default in words, in Markdown, where the value does not say it."""
     text: str
     """What it means, in Markdown."""
+    default_text: str | None = field(default=None, kw_only=True)
+    """The default in words, in Markdown, where the value does not say it."""
 
     def of(self, properties: Mapping[str, str]) -> T:
         """The value that properties have, or the default; InvalidInput for one that is not such."""

@@ -40,425 +40,378 @@ _ROW_CHANGE_MODE: Final = choice("copy-on-write", "merge-on-read")
 # The tree
 
 ROOT_MAX_DATA_ENTRIES: Final = Property(
-    key="write.root.max-data-entries",
-    kind=SIZE,
-    default=32,
-    text="number of data files in the root above which they move to a leaf; a commit that adds "
-    "more writes them to leaves directly",
+    "write.root.max-data-entries",
+    SIZE,
+    32,
+    "number of data files in the root above which they move to a leaf; a commit that adds more "
+    "writes them to leaves directly",
 )
 ROOT_MAX_DELETE_ENTRIES: Final = Property(
-    key="write.root.max-delete-entries",
-    kind=SIZE,
-    default=100,
-    text="the same for equality delete files",
+    "write.root.max-delete-entries", SIZE, 100, "the same for equality delete files"
 )
 ROOT_TARGET_BYTES: Final = Property(
-    key="write.root.target-bytes",
-    kind=SIZE,
-    default=512 * 1024,
-    text="estimated size of the root's entries above which they move to a leaf",
+    "write.root.target-bytes",
+    SIZE,
+    512 * 1024,
+    "estimated size of the root's entries above which they move to a leaf",
 )
 LEAF_TARGET_ENTRIES: Final = Property(
-    key="write.leaf.target-entries",
-    kind=whole(1, MAX_LEAF_ENTRIES),
-    default=20_000,
-    text="entries per leaf. Unless it is set, leaves that large commits and `rewrite_manifests` "
-    "write have up to 320,000 in tables of more than 10 million files. See [Scale](../scale.md)",
+    "write.leaf.target-entries",
+    whole(1, MAX_LEAF_ENTRIES),
+    20_000,
+    "entries per leaf. Unless it is set, leaves that large commits and `rewrite_manifests` write "
+    "have up to 320,000 in tables of more than 10 million files. See [Scale](../scale.md)",
 )
 LEAF_MAX_DEAD_RATIO: Final = Property(
-    key="write.leaf.max-dead-ratio",
-    kind=between(0, 1, closed=True),
-    default=0.5,
-    text="share of dead entries above which a commit rewrites a leaf",
+    "write.leaf.max-dead-ratio",
+    between(0, 1, closed=True),
+    0.5,
+    "share of dead entries above which a commit rewrites a leaf",
 )
 FORMAT_REVISION: Final = Property(
-    key="write.format-revision",
-    kind=choice("2026-10", "1.12"),
-    default="2026-10",
-    text="shape of the manifests written from now on: `2026-10`, or `1.12` for readers of Iceberg "
+    "write.format-revision",
+    choice("2026-10", "1.12"),
+    "2026-10",
+    "shape of the manifests written from now on: `2026-10`, or `1.12` for readers of Iceberg "
     "Java 1.12.0. See [the format](../format.md)",
 )
 METADATA_COMPRESSION: Final = Property(
-    key="write.metadata.compression-codec",
-    kind=optional(choice("zstd", "snappy", "lz4", "gzip", "none", "uncompressed")),
-    default=None,
+    "write.metadata.compression-codec",
+    optional(choice("zstd", "snappy", "lz4", "gzip", "none", "uncompressed")),
+    None,
+    "of roots and leaves: `zstd`, `snappy`, `lz4`, `gzip`, `none`",
     default_text="`zstd`; small roots `lz4`",
-    text="of roots and leaves: `zstd`, `snappy`, `lz4`, `gzip`, `none`",
 )
 
 # Statistics
 
 METRICS_DEFAULT: Final = Property(
-    key="write.metadata.metrics.default",
-    kind=optional(METRICS),
-    default=None,
+    "write.metadata.metrics.default",
+    optional(METRICS),
+    None,
+    "`none`, `counts`, `truncate(n)` or `full`",
     default_text="`truncate(16)`",
-    text="`none`, `counts`, `truncate(n)` or `full`",
 )
 METRICS_COLUMN: Final = Property(
-    key="write.metadata.metrics.column.",
-    kind=optional(METRICS),
-    default=None,
+    "write.metadata.metrics.column.",
+    optional(METRICS),
+    None,
+    "the same for one column",
     default_text="the default",
-    text="the same for one column",
 )
 METRICS_MAX_INFERRED: Final = Property(
-    key="write.metadata.metrics.max-inferred-column-defaults",
-    kind=COUNT,
-    default=100,
-    text="number of columns that get the default mode",
+    "write.metadata.metrics.max-inferred-column-defaults",
+    COUNT,
+    100,
+    "number of columns that get the default mode",
 )
 
 # Data files
 
 FILE_FORMAT: Final = Property(
-    key="write.format.default",
-    kind=choice("parquet"),
-    default="parquet",
-    text="the only format that is written",
+    "write.format.default", choice("parquet"), "parquet", "the only format that is written"
 )
 TARGET_FILE_SIZE: Final = Property(
-    key="write.target-file-size-bytes",
-    kind=SIZE,
-    default=512 * _MB,
-    text="size at which a new file begins",
+    "write.target-file-size-bytes", SIZE, 512 * _MB, "size at which a new file begins"
 )
 DELETE_TARGET_FILE_SIZE: Final = Property(
-    key="write.delete.target-file-size-bytes",
-    kind=SIZE,
-    default=64 * _MB,
-    text="the same for equality delete files",
+    "write.delete.target-file-size-bytes", SIZE, 64 * _MB, "the same for equality delete files"
 )
 DATA_PATH: Final = Property(
-    key="write.data.path",
-    kind=optional(FOLDER),
-    default=None,
+    "write.data.path",
+    optional(FOLDER),
+    None,
+    "folder of data files",
     default_text="`data` below the table",
-    text="folder of data files",
 )
 FOLDER_STORAGE_PATH: Final = Property(
-    key="write.folder-storage.path",
-    kind=optional(FOLDER),
-    default=None,
-    text="legacy data folder set by other writers; orphan removal treats it as part of the table",
+    "write.folder-storage.path",
+    optional(FOLDER),
+    None,
+    "legacy data folder set by other writers; orphan removal treats it as part of the table",
 )
 OBJECT_STORAGE_PATH: Final = Property(
-    key="write.object-storage.path",
-    kind=optional(FOLDER),
-    default=None,
-    text="the same",
+    "write.object-storage.path", optional(FOLDER), None, "the same"
 )
 COMPRESSION: Final = Property(
-    key="write.parquet.compression-codec",
-    kind=choice("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
-    default="zstd",
-    text="`zstd`, `snappy`, `gzip`, `lz4`, `brotli`, `uncompressed`",
+    "write.parquet.compression-codec",
+    choice("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
+    "zstd",
+    "`zstd`, `snappy`, `gzip`, `lz4`, `brotli`, `uncompressed`",
 )
 COMPRESSION_LEVEL: Final = Property(
-    key="write.parquet.compression-level",
-    kind=optional(LEVEL),
-    default=None,
+    "write.parquet.compression-level",
+    optional(LEVEL),
+    None,
+    "for `zstd`, `gzip` and `brotli`",
     default_text="the codec's",
-    text="for `zstd`, `gzip` and `brotli`",
 )
 ROW_GROUP_BYTES: Final = Property(
-    key="write.parquet.row-group-size-bytes",
-    kind=SIZE,
-    default=128 * _MB,
-    text="bytes in memory at which a row group ends",
+    "write.parquet.row-group-size-bytes",
+    SIZE,
+    128 * _MB,
+    "bytes in memory at which a row group ends",
 )
 ROW_GROUP_ROWS: Final = Property(
-    key="write.parquet.row-group-limit",
-    kind=SIZE,
-    default=1 << 20,
-    text="rows at which a row group ends",
+    "write.parquet.row-group-limit", SIZE, 1 << 20, "rows at which a row group ends"
 )
 PAGE_BYTES: Final = Property(
-    key="write.parquet.page-size-bytes",
-    kind=SIZE,
-    default=_MB,
-    text="bytes at which a page ends",
+    "write.parquet.page-size-bytes", SIZE, _MB, "bytes at which a page ends"
 )
 PAGE_ROWS: Final = Property(
-    key="write.parquet.page-row-limit",
-    kind=SIZE,
-    default=20_000,
-    text="rows at which a page ends",
+    "write.parquet.page-row-limit", SIZE, 20_000, "rows at which a page ends"
 )
 DICTIONARY_BYTES: Final = Property(
-    key="write.parquet.dict-size-bytes",
-    kind=SIZE,
-    default=2 * _MB,
-    text="size of a dictionary above which values are stored plainly",
+    "write.parquet.dict-size-bytes",
+    SIZE,
+    2 * _MB,
+    "size of a dictionary above which values are stored plainly",
 )
 BLOOM_ENABLED: Final = Property(
-    key="write.parquet.bloom-filter-enabled.column.",
-    kind=BOOLEAN,
-    default=False,
-    text="write a Bloom filter for a column",
+    "write.parquet.bloom-filter-enabled.column.",
+    BOOLEAN,
+    False,
+    "write a Bloom filter for a column",
 )
 BLOOM_FPP: Final = Property(
-    key="write.parquet.bloom-filter-fpp.column.",
-    kind=between(0, 1, closed=False),
-    default=0.01,
-    text="its rate of false positives",
+    "write.parquet.bloom-filter-fpp.column.",
+    between(0, 1, closed=False),
+    0.01,
+    "its rate of false positives",
 )
 BLOOM_NDV: Final = Property(
-    key="write.parquet.bloom-filter-ndv.column.",
-    kind=optional(SIZE),
-    default=None,
+    "write.parquet.bloom-filter-ndv.column.",
+    optional(SIZE),
+    None,
+    "its number of distinct values",
     default_text="estimated",
-    text="its number of distinct values",
 )
 DISTRIBUTION_MODE: Final = Property(
-    key="write.distribution-mode",
-    kind=optional(choice("none", "hash", "range")),
-    default=None,
+    "write.distribution-mode",
+    optional(choice("none", "hash", "range")),
+    None,
+    "how Spark places rows before writing: `none`, `hash`, `range`",
     default_text="`hash` if partitioned, else `none`",
-    text="how Spark places rows before writing: `none`, `hash`, `range`",
 )
 DATA_PLANNING_MODE: Final = Property(
-    key="read.data-planning-mode",
-    kind=choice("auto", "local", "distributed"),
-    default="auto",
-    text="where Spark SQL reads the leaves of a plan: `local`, on the driver; `distributed`, on "
-    "the executors; `auto`, on executors that have more cores than the driver when 128 MB of "
-    "leaves or more come to each core of the driver",
+    "read.data-planning-mode",
+    choice("auto", "local", "distributed"),
+    "auto",
+    "where Spark SQL reads the leaves of a plan: `local`, on the driver; `distributed`, on the "
+    "executors; `auto`, on executors that have more cores than the driver when 128 MB of leaves "
+    "or more come to each core of the driver",
 )
 ACCEPT_ANY_SCHEMA: Final = Property(
-    key="write.spark.accept-any-schema",
-    kind=BOOLEAN,
-    default=False,
-    text="`true` lets Spark hand over any columns: they are matched by name, and `mergeSchema` may "
+    "write.spark.accept-any-schema",
+    BOOLEAN,
+    False,
+    "`true` lets Spark hand over any columns: they are matched by name, and `mergeSchema` may "
     "add some",
 )
 EQUALITY_DELETES_ENABLED: Final = Property(
-    key="write.equality-deletes.enabled",
-    kind=BOOLEAN,
-    default=False,
-    text="deprecated; `true`: `add_equality_deletes` writes equality delete files, which the v4 "
-    "text does not allow; `false`: it finds the rows and writes deletion vectors",
+    "write.equality-deletes.enabled",
+    BOOLEAN,
+    False,
+    "deprecated; `true`: `add_equality_deletes` writes equality delete files, which the v4 text "
+    "does not allow; `false`: it finds the rows and writes deletion vectors",
 )
 VERIFY_CHECKSUMS: Final = Property(
-    key="read.parquet.verify-checksums",
-    kind=BOOLEAN,
-    default=True,
-    text="verify the checksums of data files when reading; a damaged file is an error instead of "
+    "read.parquet.verify-checksums",
+    BOOLEAN,
+    True,
+    "verify the checksums of data files when reading; a damaged file is an error instead of "
     "wrong rows. Files that DuckDB reads for SQL and row changes are verified as a whole "
-    "beforehand, once per process: local files only, and up to 256 MB of a table per query unless "
-    "its rows are written",
+    "beforehand, once per process: local files only, and up to 256 MB of a table per query "
+    "unless its rows are written",
 )
 NAME_MAPPING: Final = Property(
-    key="schema.name-mapping.default",
-    kind=optional(MAPPING),
-    default=None,
-    text="names for files without field ids; `add_files` sets it when needed",
+    "schema.name-mapping.default",
+    optional(MAPPING),
+    None,
+    "names for files without field ids; `add_files` sets it when needed",
 )
 
 # Commits
 
 GROUP_COMMITS: Final = Property(
-    key="commit.group",
-    kind=BOOLEAN,
-    default=True,
-    text="appends that reach a server together, or wait for one another in PostgreSQL, share a "
+    "commit.group",
+    BOOLEAN,
+    True,
+    "appends that reach a server together, or wait for one another in PostgreSQL, share a "
     "snapshot; `false` gives each its own; see [serve](../guides/serve.md#frazil-as-a-client)",
 )
 WAP_ENABLED: Final = Property(
-    key="write.wap.enabled",
-    kind=BOOLEAN,
-    default=False,
-    text="writes of a Spark session with `spark.wap.branch` or `spark.wap.id` go to that branch, "
-    "or are staged; see [Spark](../guides/spark.md)",
+    "write.wap.enabled",
+    BOOLEAN,
+    False,
+    "writes of a Spark session with `spark.wap.branch` or `spark.wap.id` go to that branch, or "
+    "are staged; see [Spark](../guides/spark.md)",
 )
-NUM_RETRIES: Final = Property(
-    key="commit.retry.num-retries", kind=COUNT, default=100, text="attempts after the first"
-)
+NUM_RETRIES: Final = Property("commit.retry.num-retries", COUNT, 100, "attempts after the first")
 RETRY_MIN_WAIT_MS: Final = Property(
-    key="commit.retry.min-wait-ms",
-    kind=COUNT,
-    default=2,
-    text="shortest wait before a retry without a place in the queue",
+    "commit.retry.min-wait-ms",
+    COUNT,
+    2,
+    "shortest wait before a retry without a place in the queue",
 )
 RETRY_MAX_WAIT_MS: Final = Property(
-    key="commit.retry.max-wait-ms",
-    kind=COUNT,
-    default=20,
-    text="longest such wait; the wait is random and does not grow with the number of attempts",
+    "commit.retry.max-wait-ms",
+    COUNT,
+    20,
+    "longest such wait; the wait is random and does not grow with the number of attempts",
 )
 RETRY_TOTAL_TIMEOUT_MS: Final = Property(
-    key="commit.retry.total-timeout-ms",
-    kind=COUNT,
-    default=1_800_000,
-    text="no further attempt starts after this time",
+    "commit.retry.total-timeout-ms", COUNT, 1_800_000, "no further attempt starts after this time"
 )
 DELETE_ISOLATION: Final = Property(
-    key="write.delete.isolation-level",
-    kind=_ISOLATION,
-    default="serializable",
-    text="or `snapshot`; see [concurrency](../guides/concurrency.md#isolation)",
+    "write.delete.isolation-level",
+    _ISOLATION,
+    "serializable",
+    "or `snapshot`; see [concurrency](../guides/concurrency.md#isolation)",
 )
 UPDATE_ISOLATION: Final = Property(
-    key="write.update.isolation-level",
-    kind=_ISOLATION,
-    default="serializable",
-    text="the same for updates",
+    "write.update.isolation-level", _ISOLATION, "serializable", "the same for updates"
 )
 MERGE_ISOLATION: Final = Property(
-    key="write.merge.isolation-level",
-    kind=_ISOLATION,
-    default="serializable",
-    text="the same for upserts and merges",
+    "write.merge.isolation-level", _ISOLATION, "serializable", "the same for upserts and merges"
 )
 COLUMN_UPDATE_MODE: Final = Property(
-    key="write.column-update.mode",
-    kind=choice("rows", "columns", "auto"),
-    default="rows",
-    text="how updates write: new `rows`, `columns` in column files, or by file what is less "
-    "(`auto`); see [Backfill a column](../guides/backfill.md)",
+    "write.column-update.mode",
+    choice("rows", "columns", "auto"),
+    "rows",
+    "how updates write: new `rows`, `columns` in column files, or by file what is less (`auto`); "
+    "see [Backfill a column](../guides/backfill.md)",
 )
 OVERWRITE_ISOLATION: Final = Property(
-    key="write.overwrite.isolation-level",
-    kind=_ISOLATION,
-    default="serializable",
-    text="the same for overwrites",
+    "write.overwrite.isolation-level", _ISOLATION, "serializable", "the same for overwrites"
 )
 
 # History
 
 MAX_SNAPSHOT_AGE_MS: Final = Property(
-    key="history.expire.max-snapshot-age-ms",
-    kind=COUNT,
-    default=5 * 24 * 3600 * 1000,
-    text="five days; younger snapshots are kept",
+    "history.expire.max-snapshot-age-ms",
+    COUNT,
+    5 * 24 * 3600 * 1000,
+    "five days; younger snapshots are kept",
 )
 MIN_SNAPSHOTS_TO_KEEP: Final = Property(
-    key="history.expire.min-snapshots-to-keep", kind=SIZE, default=1, text="per branch"
+    "history.expire.min-snapshots-to-keep", SIZE, 1, "per branch"
 )
 MAX_REF_AGE_MS: Final = Property(
-    key="history.expire.max-ref-age-ms",
-    kind=COUNT,
-    default=FOREVER_MS,
+    "history.expire.max-ref-age-ms",
+    COUNT,
+    FOREVER_MS,
+    "age at which branches (except `main`) and tags are removed",
     default_text="forever",
-    text="age at which branches (except `main`) and tags are removed",
 )
 GC_ENABLED: Final = Property(
-    key="gc.enabled",
-    kind=BOOLEAN,
-    default=True,
-    text="`false`: others use the files. Expiry deletes metadata only; orphan removal and purge "
-    "are refused. Set on adopted tables",
+    "gc.enabled",
+    BOOLEAN,
+    True,
+    "`false`: others use the files. Expiry deletes metadata only; orphan removal and purge are "
+    "refused. Set on adopted tables",
 )
 
 # Metadata JSON
 
 JSON_EVERY: Final = Property(
-    key="write.metadata.json-every",
-    kind=COUNT,
-    default=100,
+    "write.metadata.json-every",
+    COUNT,
+    100,
+    "commits between two files; 1 writes one per commit, 0 none",
     default_text="100, or half of the history if that is more",
-    text="commits between two files; 1 writes one per commit, 0 none",
 )
 METADATA_PATH: Final = Property(
-    key="write.metadata.path",
-    kind=optional(FOLDER),
-    default=None,
+    "write.metadata.path",
+    optional(FOLDER),
+    None,
+    "folder of the files",
     default_text="`metadata` below the table",
-    text="folder of the files",
 )
 PREVIOUS_VERSIONS_MAX: Final = Property(
-    key="write.metadata.previous-versions-max",
-    kind=COUNT,
-    default=100,
-    text="earlier files listed in the metadata log",
+    "write.metadata.previous-versions-max", COUNT, 100, "earlier files listed in the metadata log"
 )
 DELETE_AFTER_COMMIT: Final = Property(
-    key="write.metadata.delete-after-commit.enabled",
-    kind=BOOLEAN,
-    default=False,
-    text="delete files that are no longer in the log",
+    "write.metadata.delete-after-commit.enabled",
+    BOOLEAN,
+    False,
+    "delete files that are no longer in the log",
 )
 
 # Publishing
 
 PUBLISH_FORMAT_VERSION: Final = Property(
-    key="publish.format-version",
-    kind=optional(version(2, 3)),
-    default=None,
+    "publish.format-version",
+    optional(version(2, 3)),
+    None,
+    "2 or 3: publish every commit on `main` in that version",
     default_text="off",
-    text="2 or 3: publish every commit on `main` in that version",
 )
 SERVE_FORMAT_VERSION: Final = Property(
-    key="serve.format-version",
-    kind=version(1, 2, 3),
-    default=3,
-    text="1, 2 or 3: the format version that clients of `frazil serve` see",
+    "serve.format-version",
+    version(1, 2, 3),
+    3,
+    "1, 2 or 3: the format version that clients of `frazil serve` see",
 )
 MERGE_COLUMN_FILES: Final = Property(
-    key="serve.merge-column-files",
-    kind=BOOLEAN,
-    default=False,
-    text="whether `frazil serve` merges column files into their data files, as its own commit, "
-    "when a client loads the table; otherwise it refuses: format versions 1 to 3 have none",
+    "serve.merge-column-files",
+    BOOLEAN,
+    False,
+    "whether `frazil serve` merges column files into their data files, as its own commit, when a "
+    "client loads the table; otherwise it refuses: format versions 1 to 3 have none",
 )
 DELETE_MODE: Final = Property(
-    key="write.delete.mode",
-    kind=_ROW_CHANGE_MODE,
-    default="merge-on-read",
-    text="how clients of `frazil serve` delete rows; Frazil itself always merges on read",
+    "write.delete.mode",
+    _ROW_CHANGE_MODE,
+    "merge-on-read",
+    "how clients of `frazil serve` delete rows; Frazil itself always merges on read",
 )
 UPDATE_MODE: Final = Property(
-    key="write.update.mode",
-    kind=_ROW_CHANGE_MODE,
-    default="merge-on-read",
-    text="the same for updates",
+    "write.update.mode", _ROW_CHANGE_MODE, "merge-on-read", "the same for updates"
 )
 MERGE_MODE: Final = Property(
-    key="write.merge.mode",
-    kind=_ROW_CHANGE_MODE,
-    default="merge-on-read",
-    text="the same for merges",
+    "write.merge.mode", _ROW_CHANGE_MODE, "merge-on-read", "the same for merges"
 )
 MANIFEST_MERGE_ENABLED: Final = Property(
-    key="commit.manifest-merge.enabled",
-    kind=BOOLEAN,
-    default=False,
-    text="always `false` for clients of `frazil serve`: manifests stand for leaves",
+    "commit.manifest-merge.enabled",
+    BOOLEAN,
+    False,
+    "always `false` for clients of `frazil serve`: manifests stand for leaves",
 )
 SERVE_LOCATION: Final = Property(
-    key="serve.location",
-    kind=optional(FOLDER),
-    default=None,
-    default_text="`clients`",
-    text="what clients of `frazil serve` see as the location, where they write new files; a folder "
+    "serve.location",
+    optional(FOLDER),
+    None,
+    "what clients of `frazil serve` see as the location, where they write new files; a folder "
     "that does not hold the table's metadata, as engines delete files there that they do not know",
+    default_text="`clients`",
 )
 
 # Of a catalog
 
 DECODE_MAX_BYTES: Final = Property(
-    key="read.decode.max-bytes",
-    kind=SIZE,
-    default=1 << 30,
-    text="memory that one metadata file or deletion vector may take when decoded",
+    "read.decode.max-bytes",
+    SIZE,
+    1 << 30,
+    "memory that one metadata file or deletion vector may take when decoded",
 )
 DECODE_MAX_RATIO: Final = Property(
-    key="read.decode.max-ratio",
-    kind=SIZE,
-    default=500,
-    text="maximum ratio of decoded to stored size, checked above 64 MiB",
+    "read.decode.max-ratio",
+    SIZE,
+    500,
+    "maximum ratio of decoded to stored size, checked above 64 MiB",
 )
 CACHE_MANIFEST_BYTES: Final = Property(
-    key="cache.manifest-bytes",
-    kind=COUNT,
-    default=256 * _MB,
-    text="memory for decoded manifests, shared by the catalog's tables",
+    "cache.manifest-bytes",
+    COUNT,
+    256 * _MB,
+    "memory for decoded manifests, shared by the catalog's tables",
 )
 TLS_CA_FILE: Final = Property(
-    key="tls.ca-file",
-    kind=optional(TEXT),
-    default=None,
-    text="file with the certificate of the authority that signed the one of `frazil serve`",
+    "tls.ca-file",
+    optional(TEXT),
+    None,
+    "file with the certificate of the authority that signed the one of `frazil serve`",
 )
 
 DATA_PATHS: Final = (DATA_PATH, FOLDER_STORAGE_PATH, OBJECT_STORAGE_PATH)
