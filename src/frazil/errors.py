@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MAX_MESSAGE = 20_000
 """Characters of a message. A message may quote what somebody sent, however long it is."""
@@ -151,7 +151,7 @@ class AlreadyExists(FrazilError):
     exit_code = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Conflict:
     """One reason why a change cannot be replayed on the current head."""
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from frazil.errors import FormatError, Unsupported
 from frazil.properties.registry import DECODE_MAX_BYTES, DECODE_MAX_RATIO
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 CODECS: Final = ("bzip2", "deflate", "gzip", "lz4", "null", "snappy", "xz", "zstandard")
 
@@ -27,7 +27,7 @@ _WINDOW: Final = 128 << 20
 _POSITION_BYTES: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """What one metadata file, block or deletion vector may become."""
 

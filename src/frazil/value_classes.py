@@ -5,7 +5,7 @@ The standard decorator writes, compiles and executes five functions for every cl
 `__init__` is compiled when the class is first called, and the other methods are closures. To its
 users, and to a type checker, a class is the same as one of the standard library's: `fields`,
 `asdict`, `replace`, pickles and signatures agree. What is rare (an order, `InitVar`) goes to the
-standard decorator.
+standard decorator. `frozen` is what almost every value here is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
     import inspect
@@ -443,3 +443,16 @@ def _compiled(cls: Any) -> Callable[..., None]:
 
 if not TYPE_CHECKING:
     dataclass, field, replace = _dataclass, _field, _replace
+
+
+_T = TypeVar("_T")
+
+
+@overload
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def frozen(cls: type[_T], /) -> type[_T]: ...
+@overload
+def frozen(*, eq: bool = True, repr: bool = True) -> Callable[[type[_T]], type[_T]]: ...
+def frozen(cls: type | None = None, /, *, eq: bool = True, repr: bool = True) -> Any:
+    """A value: a frozen, slotted, keyword-only dataclass. `eq=False` compares by identity."""
+    return _dataclass(cls, frozen=True, slots=True, kw_only=True, eq=eq, repr=repr)

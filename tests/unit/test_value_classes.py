@@ -152,6 +152,26 @@ class _Pickled:
     inner: tuple[_Pickled, ...] = ()
 
 
+def test_a_frozen_class_is_slotted_and_takes_keywords_only() -> None:
+    @value_classes.frozen
+    class Point:
+        x: int
+        y: int = 0
+
+    @value_classes.frozen(eq=False)
+    class Place:
+        x: int
+
+    point = Point(x=1)
+    assert (point, hash(point)) == (Point(x=1), hash(Point(x=1)))
+    assert not hasattr(point, "__dict__")
+    assert Place(x=1) != Place(x=1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        point.x = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Point(1)  # type: ignore[call-arg]
+
+
 def test_values_survive_a_pickle() -> None:
     value = _Pickled(name="a", inner=(_Pickled(name="b"),))
     restored = pickle.loads(pickle.dumps(value))

@@ -16,7 +16,7 @@ from frazil.avro import field_steps as walk
 from frazil.avro.field_steps import FieldStep
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Skip = Callable[[bytes, int], int]
 """From the start of a value to its end; IndexError when the bytes run out."""
@@ -29,7 +29,7 @@ _PRIMITIVES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AvroField:
     """One field of a record."""
 
@@ -38,7 +38,7 @@ class AvroField:
     type: AvroType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AvroType:
     """A type of Avro's: a primitive, or one of record, array, map, union, enum, fixed."""
 

@@ -24,10 +24,10 @@ from frazil.avro.record_starts import walk
 from frazil.avro.walker import Captured, Longs, Path, Walker, list_array, text_array
 from frazil.errors import FormatError
 from frazil.limits import DEFAULT, Limits
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RecordColumns:
     """Leaves of a file's records, by path. A wanted leaf that no record has is absent."""
 

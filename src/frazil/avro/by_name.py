@@ -36,7 +36,7 @@ from frazil.avro.value_readers import Read
 from frazil.avro.walker import Captured, Longs, Path, Walker, text_array
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.limits import DEFAULT, Limits
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import dataclass, frozen, replace
 
 _MAX_DEPTH: Final = 12
 
@@ -99,7 +99,7 @@ def _table(plan: _Plan, parts: list[list[pa.Array]], rows: int) -> pa.Table:
 # Schemas
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Column:
     """A wanted leaf: its dotted name, where the walk captures it, its type."""
 
@@ -134,7 +134,7 @@ class _Column:
         return pa.array(column.values, mask=mask).cast(self.arrow)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Plan:
     schema: AvroType
     step: FieldStep

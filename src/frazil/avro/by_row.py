@@ -21,7 +21,7 @@ from frazil.avro.container import Header, plain_blocks, sized_bytes, stored_bloc
 from frazil.avro.value_readers import Read, items, nothing, packed, pair, text
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import DEFAULT, Limits
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ID: Final = b"PARQUET:field_id"
 _EXACT: Final = Context(prec=80)
@@ -37,7 +37,7 @@ _LONGS: Final[Mapping[str, pa.DataType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Type:
     """How values of a type are read, and what they are in Arrow."""
 

@@ -17,7 +17,7 @@ from frazil.avro.avro_types import AvroType
 from frazil.avro.record_starts import Blocks
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import Limits
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
@@ -27,7 +27,7 @@ _CODECS: Final = frozenset({"null", "deflate", "snappy", "zstandard", "bzip2", "
 _CRC_BYTES: Final = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Header:
     """What a container says before its first block."""
 

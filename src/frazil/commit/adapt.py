@@ -29,7 +29,7 @@ from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, data_leaves
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 _MODIFIED_BY = "tracking.modified_snapshot_id"
@@ -37,7 +37,7 @@ _GIVEN = frozenset({"tracking.sequence_number", "tracking.first_row_id"})
 """Tracking that a caller may give an added file: a rewrite keeps the age and ids of its rows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Adapted:
     """The edit of the root, and the leaves this commit wrote for it.
 
@@ -273,7 +273,7 @@ def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch |
     return batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Attempt:
     """A parent tree as one attempt sees it: what it carries, what the change leaves alone."""
 
@@ -352,7 +352,7 @@ def _identities(root: EntryBatch, rows: Sequence[int]) -> tuple[_Identity, ...]:
     return tuple(zip(*(picked.pylist(key) for key in _IDENTITY_KEYS), strict=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Moved:
     """Entries that flush and compaction moved to new leaves, by what they were in the root."""
 

@@ -43,10 +43,10 @@ from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, equality_deletes
 from frazil.tree.row_ids import numbered
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Built:
     """A draft ready to be swapped in, and what it will have done once it has landed.
 

@@ -17,7 +17,7 @@ from frazil.format.entries.column_files import named_files
 from frazil.format.metadata.metadata import MAIN
 from frazil.format.vectors.puffin import StoredVector
 from frazil.iceberg.expressions import BooleanExpression
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.tree.read import LeafRef, TreeReader
@@ -43,14 +43,14 @@ class Isolation(StrEnum):
             ) from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowsRead:
     """Rows of a snapshot that the caller read; None is the table before its first snapshot."""
 
     snapshot_id: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Searched:
     """A condition that a change was planned on. Every row that the change takes out passes it;
     under serializable isolation, nothing that could pass it may have been added since.
@@ -64,7 +64,7 @@ class Searched:
     read: RowsRead | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class VectorEdit:
     """Rows of one data file to delete, in addition to those already deleted.
 
@@ -86,7 +86,7 @@ class VectorEdit:
     exclusive: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class CarriedDeletes:
     """Position deletes of carried v2 and v3 manifests, as vectors of the files they apply to.
 
@@ -100,7 +100,7 @@ class CarriedDeletes:
     leaves: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class LeavesToRewrite:
     """The leaves of a rewrite, entries of the root that join them, and how large new ones are."""
 
@@ -117,7 +117,7 @@ RewriteElsewhere = Callable[[LeavesToRewrite], EntryBatch]
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Change:
     """An intent. Files leave by location: `removed` as DELETED, `replaced` as REPLACED.
 

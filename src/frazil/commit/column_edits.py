@@ -15,10 +15,10 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import ColumnFile, column_files_of, with_column_files
 from frazil.format.entries.fields import split_stats_key, stats_key
 from frazil.format.entries.stats import OFFSETS
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class ColumnEdit:
     """A column file for a data file. Its columns are read from it from now on.
 

@@ -13,13 +13,13 @@ from frazil.format.metadata.metadata import TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from frazil.tree.read import TreeReader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CommitContext:
     """Where a commit runs: storage, cache, clock and names come in from outside."""
 

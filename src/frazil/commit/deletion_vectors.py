@@ -18,12 +18,12 @@ from frazil.format.vectors import bitmap, puffin
 from frazil.format.vectors.puffin import StoredVector
 from frazil.storage import Storage
 from frazil.tree.stored_vectors import read_vector, vectors_of, with_vectors
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 CREATED_BY = "frazil"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergedVectors:
     """Entries with their new vectors, and conflicts found.
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from frazil.errors import CommitConflict, FrazilError
 from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.commit.result import CommitResult
     from frazil.format.entries.batch import EntryBatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class State:
     """A table as loaded: its metadata, the version to compare, and the snapshots its refs name."""
 
@@ -35,7 +35,7 @@ class State:
         return None if ref is None else self.snapshots[ref.snapshot_id]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Draft:
     """The next state of a table."""
 
@@ -44,19 +44,19 @@ class Draft:
     removed_snapshot_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Landed:
     """The drafts are the states of their tables now, in the order they were given."""
 
     states: tuple[State, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lost:
     """Another commit came first; nothing of the drafts is visible."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unknown:
     """The swap may or may not have happened: ask `landed` before doing anything else."""
 
@@ -108,7 +108,7 @@ class Neighbour(Protocol):
         that another table may delete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Offer:
     """An append whose writer waits for its turn, and which whoever comes before may land too."""
 

@@ -32,7 +32,7 @@ from frazil.properties.registry import (
 )
 from frazil.storage import Storage
 from frazil.storage.base import delete_reporting
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 log = logging.getLogger("frazil.commit")
 
@@ -41,7 +41,7 @@ _QUESTION_WAIT_S = 0.05
 _MAX_DOUBTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RetryLimits:
     """How long to try, by Iceberg's property names."""
 
@@ -71,7 +71,7 @@ class RetryLimits:
 Plan = Callable[[State], Sequence[Change]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableCommit:
     """What to do with one table. `plan` raises to refuse a state.
 
@@ -144,7 +144,7 @@ def commit_tables(
         running.fail(error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Attempt:
     """Drafts of all tables, built on the states they were planned for."""
 

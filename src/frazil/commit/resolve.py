@@ -34,7 +34,7 @@ from frazil.tree.locate import (
     locate_apart,
 )
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, delete_leaves
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _NOTHING = Located(
     locations=(), leaf=np.zeros(0, dtype=np.int64), position=np.zeros(0, dtype=np.int64)
@@ -44,7 +44,7 @@ _NOTHING = Located(
 _AGE_KEYS = ("tracking.sequence_number", "tracking.file_sequence_number")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Resolved:
     """A change with the addresses of everything it touches in one tree.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.format.metadata.metadata import Snapshot
 from frazil.text_format import card, counted, listed, size
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.commit.head import State
@@ -28,7 +28,7 @@ _SUMMED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@frozen(repr=False)
 class CommitResult:
     """What a write did.
 

@@ -23,7 +23,7 @@ from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN
 from frazil.errors import CommitUnknown, FrazilError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _TRIES = 3
 
@@ -60,7 +60,7 @@ def append_in_turn(
     return None if landed else _found(work, base)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Work:
     change: Change
     offer: Offer

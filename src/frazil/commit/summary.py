@@ -11,7 +11,7 @@ from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import COLUMN_FILES, PARTITION_PREFIX, ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.summary_totals import COLUMN_FILES_TOTAL, has_column_files
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"
@@ -62,7 +62,7 @@ SUMMARY_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tally:
     """Files, rows and bytes of some entries."""
 

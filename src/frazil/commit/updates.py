@@ -11,7 +11,7 @@ from frazil.format.metadata.metadata import SnapshotRef, TableMetadata
 from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.schema import Schema
 from frazil.properties.registry import check_values
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.format.expressions import Declaration
@@ -25,7 +25,7 @@ class MetadataUpdate(Protocol):
         """The metadata after it; CommitConflict when the base is not the one it was built on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetProperties:
     """Set and remove table properties."""
 
@@ -47,7 +47,7 @@ class SetProperties:
         return metadata.with_properties(self.updates, removals=self.removals, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MovePosition:
     """Move a position that is kept in a property on, from where it is expected to be."""
 
@@ -60,7 +60,7 @@ class MovePosition:
         return metadata.with_properties({self.key: self.to}, removals=(), now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetSchema:
     """Make a schema the current one."""
 
@@ -74,7 +74,7 @@ class SetSchema:
         return metadata.with_schema(self.schema, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetSpec:
     """Make a partition spec the default for new files."""
 
@@ -86,7 +86,7 @@ class SetSpec:
         return metadata.with_spec(self.spec, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HaveUnpartitionedSpec:
     """Keep an unpartitioned spec of this id beside the default, for deletes of the whole table."""
 
@@ -105,7 +105,7 @@ class HaveUnpartitionedSpec:
         return metadata
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetExpressions:
     """Have statistics of exactly these expressions of columns."""
 
@@ -117,7 +117,7 @@ class SetExpressions:
         return metadata.with_expressions(self.declared, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetSortOrder:
     """Make a sort order the default for new files."""
 
@@ -129,7 +129,7 @@ class SetSortOrder:
         return metadata.with_sort_order(self.order, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetRef:
     """Create or move a branch or tag; `expected` is where it must point now (None: not there)."""
 
@@ -143,7 +143,7 @@ class SetRef:
         return metadata.with_ref(self.name, self.ref, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RemoveRef:
     """Remove a branch or tag."""
 
@@ -153,7 +153,7 @@ class RemoveRef:
         return metadata.without_ref(self.name, now_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RemoveSnapshots:
     """Forget snapshots; none of them may have a name."""
 
@@ -176,7 +176,7 @@ class RemoveSnapshots:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetStatistics:
     """Name the statistics file of a snapshot, in place of the one it had."""
 

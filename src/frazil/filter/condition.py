@@ -23,7 +23,7 @@ from frazil.filter.text.sql_text import (
 )
 from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
 from frazil.iceberg.schema import Schema
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _METADATA = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Condition:
     """Every row that matches passes `filter`; `sql` None says that no other row does."""
 

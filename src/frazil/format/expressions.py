@@ -19,7 +19,7 @@ from frazil.iceberg.types import (
     StructType,
     primitive_type,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from frazil.format.metadata.derived import DerivedColumn
@@ -57,7 +57,7 @@ class SqlTransform(Transform):
         return f"SqlTransform(sql={self.sql!r}, type={self.type})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Declaration:
     """An expression that was judged: its columns in the order of `$1`, `$2`, …, and its type."""
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from frazil.iceberg.types import NestedField
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MappedField:
     """A field, its names, and the fields inside it; an id of None means that it is not read."""
 

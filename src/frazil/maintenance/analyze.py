@@ -27,7 +27,7 @@ from frazil.text_format import card, counted, size
 from frazil.tree.clusters import Overlap, overlap_of
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 _WIDTH: Final = 80
 _KEYS = (
@@ -43,7 +43,7 @@ _OLD_SNAPSHOTS = 10
 _MANY_LEAVES = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Advice:
     """Something worth doing: what is wrong, and the call that helps."""
 
@@ -51,7 +51,7 @@ class Advice:
     run: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Health:
     """What a snapshot and the history before it look like."""
 

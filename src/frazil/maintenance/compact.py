@@ -43,7 +43,7 @@ from frazil.rows.z_order import ZOrder
 from frazil.scan.tasks import Task, TaskReader
 from frazil.threads import in_threads
 from frazil.tree.locate import ADDRESS
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 _READ_AHEAD_BYTES: Final = 64 << 20
 _SIDE_BY_SIDE: Final = 4
@@ -108,7 +108,7 @@ def _land(
         return handle.commit(change)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WithoutDeleted:
     """Files with deleted rows, rewritten without them."""
 
@@ -151,7 +151,7 @@ def rewrite_without_deleted(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FilesDue:
     """What `compact` would rewrite now, without options."""
 

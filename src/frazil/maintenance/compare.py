@@ -21,7 +21,7 @@ from frazil.iceberg.schema import Schema
 from frazil.scan.plan import plan
 from frazil.text_format import card, html_grid
 from frazil.tree.read import Tree, leaf_refs
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 _KEYS = (
     "location",
@@ -34,7 +34,7 @@ _KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ComparedState:
     """One of two states: a table at a snapshot, in a schema."""
 
@@ -44,7 +44,7 @@ class ComparedState:
     label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """Things only left, only right, and in both but not the same (as left → right)."""
 
@@ -58,7 +58,7 @@ class Difference:
         return not (self.only_left or self.only_right or self.changed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison:
     """What is different between two states. Row counts are None where only reading can tell."""
 

@@ -16,10 +16,10 @@ from frazil.maintenance.compact import rewrite_without_deleted
 from frazil.maintenance.progress import Progress, silent
 from frazil.storage import Storage
 from frazil.text_format import counted
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Purged:
     """What was rewritten, and where the deleted rows still are."""
 

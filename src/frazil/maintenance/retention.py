@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, SnapshotRef, TableMetadata
 from frazil.properties.registry import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ancestry:
     """Snapshots by id, oldest first, with their parents and children."""
 
@@ -56,7 +56,7 @@ class Ancestry:
         return ids - chosen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Retention:
     """What is kept where a ref has no rules of its own."""
 
@@ -85,7 +85,7 @@ class Retention:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Due:
     """What goes: snapshots oldest first, and names."""
 

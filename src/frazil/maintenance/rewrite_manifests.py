@@ -22,7 +22,7 @@ from frazil.maintenance.progress import Progress, silent
 from frazil.tree.clusters import overlap_of
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import LeafRef, Tree, data_leaves
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _ATTEMPTS = 5
 
@@ -61,7 +61,7 @@ def leaves_due(
     return policy.choose(handle, tree)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _All:
     """Every leaf, unless they are few, full, alive and apart already."""
 
@@ -92,7 +92,7 @@ class _All:
         return tuple(ref.location for ref in refs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Worn:
     """Leaves that are small or have dead entries, if there is something to gain."""
 

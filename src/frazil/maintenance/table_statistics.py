@@ -28,10 +28,10 @@ from frazil.format.vectors.puffin import NewBlob, write_blobs
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import NestedField
 from frazil.rows.scan import Scan
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableStatistics:
     """What was counted: distinct values by column, in which snapshot, and the file that has it."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.iceberg.name_mapping import NameMapping
@@ -21,7 +21,7 @@ _MAX_INTEGER: Final = (1 << 63) - 1
 PER_COLUMN: Final = ".column."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kind(Generic[T]):
     """What a value may be: in words, as a parser, and as a list if there are only a few."""
 

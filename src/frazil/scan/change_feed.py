@@ -32,11 +32,11 @@ from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.locate import Rows
 from frazil.tree.read import TreeReader
 from frazil.tree.stored_vectors import read_vector
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
 @check_arguments
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Changes(ArrowRows):
     """The changes of a range of snapshots. Lazy: nothing is read until needed.
 

@@ -27,10 +27,10 @@ from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.tree.changes import TreeChanges, append_runs, appended, changes_of
 from frazil.tree.locate import ByEntry, entry_keys
 from frazil.tree.read import TreeReader
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class FileRows:
     """Rows of a file: all that are left, or those at `positions`."""
 
@@ -38,7 +38,7 @@ class FileRows:
     positions: Positions | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class ChangeStep:
     """Rows to read: those that went, of files as they were before, and those that came. One that is
     in both lists, no younger than `since_sequence_number`, moved."""
@@ -48,7 +48,7 @@ class ChangeStep:
     since_sequence_number: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class FileSets:
     """Data files by what became of them. `before` and `after` are the same entries, row by row."""
 
@@ -69,7 +69,7 @@ class FileSets:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Modified:
     """Data files that a snapshot changed, before and after, row by row. `others` were replaced too,
     and nothing of them stayed."""
@@ -112,7 +112,7 @@ def without_vector(batch: EntryBatch) -> EntryBatch:
     return batch.without(*(key for key in batch.keys if key.startswith("deletion_vector.")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StepPlanner:
     """Finds the rows that steps of one table changed; reads metadata and deletes, not rows."""
 

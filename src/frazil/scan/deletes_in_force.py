@@ -32,7 +32,7 @@ from frazil.scan.match_deletes import DeleteFiles, delete_keys
 from frazil.scan.tasks import Task, file_tasks
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import TreeReader, delete_leaves
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MAX_FILTERS = 50
 
@@ -61,7 +61,7 @@ def live_deletes(reader: TreeReader, snapshot: Snapshot | None) -> EntryBatch | 
     return deletes if deletes.num_rows else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DeleteSets:
     """Delete files in force before and after a change; `fresh` came with it."""
 

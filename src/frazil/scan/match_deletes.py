@@ -34,7 +34,7 @@ from frazil.format.entries.fields import (
 )
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
 from frazil.tree.read import LeafRef, leaf_refs
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MIN_SEQUENCE = "manifest_info.min_sequence_number"
 _MEMBERS = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
@@ -115,7 +115,7 @@ DELETE_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeleteFiles:
     """Live delete files of a snapshot, and the partition fields of the table's specs."""
 

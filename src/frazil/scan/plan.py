@@ -31,7 +31,7 @@ from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled, leaf_refs
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 FILE_KEYS = (
     "location",
@@ -52,7 +52,7 @@ MUST_MATCH = "@must_match"
 """In-memory column: every row of the file matches, so no row filter is needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class RootReasons:
     """Why entries of a root were ruled out; -1 in a column of codes is an entry that was kept.
 
@@ -71,7 +71,7 @@ class RootReasons:
     inline_codes: Codes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Plan:
     """Files to read: `files` has one row per data file, `deletes` one per applicable delete file.
 
@@ -429,7 +429,7 @@ class _Planner:
         return DeleteFiles(batch=batch, location=location, partitions=sources.partitions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _DeleteSources:
     """Rows of the root that are delete files, delete leaves to open, and what tells partitions."""
 

@@ -8,14 +8,14 @@ from textwrap import wrap
 from typing import Any, Final
 
 from frazil.text_format import card, counted, html_shares, size
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 _WIDTH: Final = 64
 _READ, _SKIPPED = "#3b82c4", "#aab4bd"
 _MAX_SQUARES: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LevelReport:
     """Entries of one level of the tree."""
 
@@ -34,7 +34,7 @@ class LevelReport:
         return LevelReport(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeafReport:
     """What became of one leaf: files of it to read, or what ruled it out without opening it.
 
@@ -54,7 +54,7 @@ class LeafReport:
 _COUNTS = tuple(counter.name for counter in fields(LevelReport))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScanReport:
     """A plan in numbers."""
 

@@ -29,7 +29,7 @@ from frazil.scan.tasks import TaskReader
 from frazil.tree.changes import append_runs, appended, changes_of
 from frazil.tree.locate import ByEntry, EntryKey, entry_keys
 from frazil.tree.read import TreeReader
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import dataclass, frozen, replace
 
 _STATE = ("deletion_vector.location", "deletion_vector.offset", "tracking.sequence_number")
 """What changes when an entry loses rows or has columns updated."""
@@ -138,7 +138,7 @@ def feed_columns(schema: Schema) -> Schema:
     return Schema(*fields, ROW_ID)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowFeed:
     """Reads row changes of snapshots. `reading` has the table's columns and `_row_id`."""
 
@@ -236,7 +236,7 @@ def _ids(parts: Sequence[pa.Array]) -> pa.Array | None:
     return row_ids if len(row_ids) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Moves:
     """Ids of rows that live on elsewhere: with new values, or as they were."""
 
@@ -244,7 +244,7 @@ class _Moves:
     carried: pa.Array | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Stamp:
     snapshot: Snapshot
     ordinal: int

@@ -26,7 +26,7 @@ from frazil.iceberg.expressions import AlwaysTrue
 from frazil.storage import readers_at
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector, vectors_of
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.scan.plan import Plan
@@ -35,7 +35,7 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 _BUNDLE_FILES: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeleteFile:
     """A delete file that applies to a task."""
 
@@ -45,7 +45,7 @@ class DeleteFile:
     vector: StoredVector | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """Rows to read. `location` is the file as metadata calls it; `leaf` and `position` say where
     its entry was found (`leaf` None: in the root)."""

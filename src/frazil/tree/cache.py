@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from frazil.properties.registry import CACHE_MANIFEST_BYTES
 from frazil.storage.base import InMemory, RandomAccess
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +27,7 @@ _MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 Load: TypeAlias = "Callable[[Collection[str] | None], EntryBatch]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Held:
     batch: EntryBatch
     keys: frozenset[str] | None  # None: every column there is

@@ -22,7 +22,7 @@ from frazil.format.vectors import bitmap
 from frazil.tree.locate import Rows
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 CHANGE_KEYS = (
     "location",
@@ -44,7 +44,7 @@ CHANGE_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TreeChanges:
     """File entries by what the snapshot did to them.
 
@@ -94,7 +94,7 @@ def _with_partitions(reader: TreeReader, keys: Collection[str]) -> list[str]:
     return [*keys, *tuples, *columns.stats_keys({spec.spec_id for spec in specs})]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class AppendedFiles:
     """Data files that a run of appends added, oldest first; `by` is each one's place in the run."""
 

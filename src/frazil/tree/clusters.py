@@ -16,7 +16,7 @@ from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.stats import tracked_fields
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.tree.read import Tree
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _COLUMNS = 3
 """Columns whose bounds are compared: later ones hardly distinguish leaves."""
@@ -88,7 +88,7 @@ def _between(low: Any, high: Any, lowest: pa.Scalar, highest: pa.Scalar) -> Mask
     return np.asarray(pc.fill_null(fits, True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overlap:
     """Of a data leaf with others: on average and at most, judged by one column."""
 

@@ -21,13 +21,13 @@ from frazil.format.entries.fields import STATS_PREFIX, ContentType
 from frazil.format.entries.tracking import ONE_SNAPSHOT_KEYS, Status
 from frazil.format.vectors import bitmap
 from frazil.tree.row_ids import counted
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 Positions = np.ndarray[Any, np.dtype[Any]]
 _NONE: Positions = np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stamp:
     """What the new snapshot writes into tracking."""
 
@@ -36,7 +36,7 @@ class Stamp:
     first_row_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeafEdit:
     """Positions of one leaf that die in this snapshot; the two are disjoint."""
 
@@ -44,7 +44,7 @@ class LeafEdit:
     replaced: Positions = field(default_factory=lambda: _NONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RootEdit:
     """Edits addressed by row of the parent root. Rows not named are carried.
 
@@ -62,7 +62,7 @@ class RootEdit:
     moved_to: EntryBatch | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Edited:
     """The new root and where the next snapshot's row ids start."""
 

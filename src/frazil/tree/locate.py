@@ -20,7 +20,7 @@ from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _T = TypeVar("_T")
 
@@ -89,7 +89,7 @@ _IN_ROOT = -1
 _MISSING = -2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Located:
     """Where files are: `leaf` is the leaf's row in the root, or -1 for the root itself (-2: gone).
 
@@ -176,7 +176,7 @@ def locate(reader: TreeReader, tree: Tree, entries: EntryBatch) -> Located:
     return Located(locations=tuple(names), leaf=leaf, position=position)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mention:
     """One entry that is looked for: the file, where it was listed, and its first row id."""
 

@@ -18,10 +18,10 @@ from frazil.format.entries.fields import partition_key, stats_key
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.transforms import IdentityTransform, VoidTransform
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionColumn:
     """A partition field, and the column whose statistics tell its value; None for none."""
 
@@ -57,7 +57,7 @@ class PartitionColumn:
         return pc.coalesce(pc.cast(stored, kind), pc.cast(lower, kind))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionColumns:
     """The partition fields of a table's specs, without those that partition by nothing."""
 

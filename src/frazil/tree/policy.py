@@ -17,7 +17,7 @@ from frazil.properties.registry import (
     ROOT_MAX_DELETE_ENTRIES,
     ROOT_TARGET_BYTES,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ABSORBED = 16
 """How many times the root's share of entries a leaf may hold that takes modified entries in."""
@@ -33,7 +33,7 @@ _AGED_OUT = 4
 """Manifests of v1 to v3 that one commit converts: few, so that a small commit stays quick."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Thresholds:
     """Where the tree adapts. Defaults were chosen by measurement; see docs/decisions."""
 
@@ -73,7 +73,7 @@ def bulk_leaf_entries(properties: Mapping[str, str], *, files: int, columns: int
     return entries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeafShape:
     """A leaf as the policy sees it. Only leaves that this commit does not touch are given."""
 
@@ -88,7 +88,7 @@ class LeafShape:
         return self.entries - self.dead
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RootShape:
     """A root about to be written, in numbers."""
 
@@ -102,7 +102,7 @@ class RootShape:
     """Data manifests of v1 to v3 that could be converted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decision:
     """What to do in addition to writing the root. If every field is false or empty, the tree is
     left unchanged."""

@@ -27,7 +27,7 @@ from frazil.storage import Storage, readers_at
 from frazil.threads import in_threads
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 POSITION = "@position"
 """In-memory column of leaf batches: the entry's position in its leaf."""
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeafRef:
     """A manifest entry of a root: all that is needed to open the leaf."""
 
@@ -73,7 +73,7 @@ class LeafRef:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tree:
     """One snapshot's root. `root` holds every entry, dead ones of this snapshot included."""
 

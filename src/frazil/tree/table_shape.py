@@ -30,7 +30,7 @@ from frazil.iceberg import types as ice
 from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
     FILE_PATH: ice.StringType(),
@@ -38,7 +38,7 @@ _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DerivedType:
     """A derived column: the type of its values, and the partition field they are those of."""
 
@@ -46,7 +46,7 @@ class DerivedType:
     partition_field_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summarised:
     """What a partition field's summary in a manifest list speaks of: a column, and its type."""
 

@@ -26,12 +26,12 @@ from frazil.properties.registry import METADATA_COMPRESSION
 from frazil.storage import Storage, is_local, readers_at
 from frazil.threads import in_threads
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _SMALL_ROOT_ENTRIES = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WrittenManifest:
     """A metadata file this commit wrote; `location` is relative to the table."""
 

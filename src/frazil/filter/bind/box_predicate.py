@@ -6,10 +6,10 @@ It prunes and says nothing of single rows: an engine evaluates the condition tha
 from __future__ import annotations
 
 from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression, BoundPredicate, Column
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """A rectangle; one whose west is greater than its east goes across the antimeridian.
 

@@ -11,12 +11,12 @@ from frazil.errors import InvalidInput
 from frazil.iceberg.expressions import Column
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import NestedField, StructType
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 MAX_NAMES_SHOWN = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnIndex:
     """The columns of one schema that a filter can name, by id and by full name."""
 

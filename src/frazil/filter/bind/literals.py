@@ -38,7 +38,7 @@ from frazil.iceberg.literals import (
     TimestampLiteral,
     UUIDLiteral,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_NS: Final = 86_400_000_000_000
@@ -64,7 +64,7 @@ class Where(Enum):
     ABOVE = "above every value"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """A literal's place: at `value`, just after it, or outside the type's range."""
 

@@ -26,7 +26,7 @@ from frazil.filter.prune.partition_test import ComparedValues
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
 from frazil.iceberg.expressions import PREFIX, UNARY, Op
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -38,7 +38,7 @@ _DIFFERS: Final = frozenset({Op.NE, Op.NOT_IN})
 _ABOVE: Final = frozenset({Op.GT, Op.GE})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stats:
     """The statistics of one column over many entries; None where a statistic is absent.
 

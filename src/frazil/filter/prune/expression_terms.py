@@ -19,7 +19,7 @@ from frazil.iceberg.expressions import Column
 from frazil.iceberg.schema import Schema
 from frazil.parser import nodes as n
 from frazil.parser.tree import function_name, parse_expression
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from frazil.format.metadata.derived import DerivedColumn
@@ -37,7 +37,7 @@ _SAME_FUNCTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expressions:
     """The expressions of a table that its files may have statistics of, by their trees."""
 

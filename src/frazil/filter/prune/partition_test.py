@@ -35,10 +35,10 @@ from frazil.iceberg.transforms import (
     VoidTransform,
 )
 from frazil.iceberg.types import DecimalType, IcebergType, IntegerType
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ComparedValues:
     """An operator and the plain values it compares with; `type` is the type of what is compared."""
 
@@ -135,7 +135,7 @@ def _results(
         return None  # it is next to the end of the type's range: not projecting is always allowed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionTest:
     """What a predicate asks of one partition field, in the specs that have it."""
 
@@ -217,7 +217,7 @@ _MAX_COMBINATIONS: Final = 1_000
 """Combinations of values that are hashed for one filter; more of them leave hardly a bucket out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JointCondition:
     """The buckets that conditions leave, and which of them say so."""
 
@@ -225,7 +225,7 @@ class JointCondition:
     buckets: ComparedValues
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Equalities:
     """The predicates of a conjunction that name the values of a column, by its id."""
 

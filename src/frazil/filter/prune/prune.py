@@ -50,7 +50,7 @@ from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.transforms import Transform
 from frazil.iceberg.types import IcebergType
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _EVIDENCE: Final = ("partition", "derived", "bounds")
@@ -73,7 +73,7 @@ class Derived(Protocol):
         """The transform."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PruneContext:
     """What a table says about its columns: schema, partition specs by id, derived columns."""
 
@@ -82,7 +82,7 @@ class PruneContext:
     derived: Sequence[Derived] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PruneResult:
     """Which entries might match, and how many each kind of evidence ruled out.
 
@@ -96,7 +96,7 @@ class PruneResult:
     by_bounds: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reason:
     """Why an entry cannot match: the predicate that says so, its columns, and the evidence.
 
@@ -108,7 +108,7 @@ class Reason:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Reasons:
     """A reason for every entry that cannot match: `codes` index `reasons`; -1 might match."""
 
@@ -116,7 +116,7 @@ class Reasons:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _StatsTest:
     """What a predicate asks of the statistics of one column, its own or a derived one."""
 
@@ -131,7 +131,7 @@ class _StatsTest:
         return tuple(c for c in (self.inclusive, self.strict) if c is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Leaf:
     """One predicate with everything that can judge it.
 
@@ -152,7 +152,7 @@ class _Leaf:
         return self.derived if self.own is None else (*self.derived, self.own)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Node:
     """AND or OR of several nodes."""
 
@@ -160,7 +160,7 @@ class _Node:
     children: tuple[_Leaf | _Node | bool, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Might:
     """Where a node might match by partition; by that and derived columns; by those and bounds."""
 
@@ -169,7 +169,7 @@ class _Might:
     bounds: Mask | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filter:
     """A filter compiled for a table, to be applied to any number of batches."""
 

@@ -30,7 +30,7 @@ from frazil.iceberg.literals import (
     UUIDLiteral,
 )
 from frazil.iceberg.types import TimestamptzType, TimeType
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 RESERVED: Final = frozenset(
     {"and", "or", "not", "is", "in", "like", "between", "null", "nan", "true", "false"}
@@ -38,7 +38,7 @@ RESERVED: Final = frozenset(
 TYPED: Final = frozenset({"date", "timestamp", "timestamptz", "time", "uuid"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Value:
     """A literal and where it stands."""
 
@@ -47,7 +47,7 @@ class Value:
     is_number: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Named:
     """A column and where it stands."""
 

@@ -16,7 +16,7 @@ from frazil.filter.text.tokens import problem_at
 from frazil.format.checks import check_text
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import IcebergType, StructType
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, frozen
 
 if TYPE_CHECKING:
     from frazil.parser import nodes as n
@@ -46,7 +46,7 @@ ROWS: Final = RowsName(f"{RESERVED}rows")
 """What the rows of a table are called where the text has no name for them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expression:
     """SQL that stands for a value. Made by `frazil.expr("price * 1.1")`."""
 
@@ -57,7 +57,7 @@ class Expression:
         return with_params(self.text, self.params)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SqlText:
     """A judged expression over rows that are called `rows`, and over more `tables` of a FROM."""
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _WINDOW: Final = 60
 
@@ -28,7 +28,7 @@ class Kind(Enum):
     END = "end of the text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Token:
     """A token: its kind, its value without quotes, and where it starts."""
 

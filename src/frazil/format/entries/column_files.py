@@ -16,13 +16,13 @@ from frazil.errors import FormatError, Unsupported
 from frazil.format.entries import fields
 from frazil.format.entries.batch import Column, EntryBatch, single_chunk
 from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, ContentType, Revision
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _FIELD_ID = b"PARQUET:field_id"
 _LOCATION, _IDS, _FORMAT, _SIZE, _KEY = 160, 161, 163, 164, 165
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnFile:
     """A file with some columns of a data file: one row for each of its rows, in the same order.
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 
 class ContentType(IntEnum):
@@ -32,7 +32,7 @@ class ContentType(IntEnum):
     DELETE_MANIFEST = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Field:
     """One on-disk field: a leaf, or a struct when `children` is given."""
 
@@ -197,7 +197,7 @@ def _entry(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Revision:
     """One shape of the content entry. `foreign` are ids inside `manifest_info` that only the other
     revision has, each with the type that gives it away, or None for any."""

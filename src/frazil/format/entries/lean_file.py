@@ -23,7 +23,7 @@ from frazil.format.parquet_footer import (
     list_of,
     text,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MAGIC: Final = b"PAR1"
 _STOP: Final = b"\x00"
@@ -44,7 +44,7 @@ _COLUMN: Final = field(2, I64) + count(0) + field(1, STRUCT)
 """The start of a column's part of a row group, with the file offset that is always 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeanFooter:
     """What the footers of files with one set of columns have in common, as bytes: what comes up to
     the schema, the type, encodings, path and codec of each column, and who wrote it."""

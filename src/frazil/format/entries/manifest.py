@@ -35,7 +35,7 @@ from frazil.format.entries.seal import (
 from frazil.format.entries.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
 from frazil.text_format import first_line
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MIN_BYTES = 4
 """What a value takes in memory, but for booleans."""
@@ -90,7 +90,7 @@ _MOSTLY_EQUAL = ("tracking.status", "content_type", "spec_id")
 """Columns that have one value in nearly every leaf: leaves of one length share the memory of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Manifest:
     """A manifest as read: its entries and what its key-value metadata says."""
 

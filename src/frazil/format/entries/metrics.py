@@ -19,7 +19,7 @@ from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import BinaryType, IcebergType, StringType
 from frazil.properties.property import Property
 from frazil.properties.registry import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.iceberg.sorting import SortOrder
@@ -34,7 +34,7 @@ class Kept(Enum):
     FULL = "full"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetricsMode:
     """The mode of one column; `length` only with TRUNCATE."""
 
@@ -76,7 +76,7 @@ NONE: Final = MetricsMode(keep=Kept.NONE)
 TRUNCATE_16: Final = MetricsMode(keep=Kept.TRUNCATE, length=16)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetricsConfig:
     """The mode of every column of a table."""
 

@@ -20,7 +20,7 @@ from frazil import arrow_values
 from frazil.format.entries import fields, stats, tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import Revision
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.format.entries.lean_file import LeanFooter
@@ -54,7 +54,7 @@ class _Null(Enum):
     WITHOUT_VALUES = auto()  # where every child is null
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Leaf:
     field: pa.Field
     key: str
@@ -63,7 +63,7 @@ class _Leaf:
     marker: str = ""  # of the struct that it is a required part of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Struct:
     field: pa.Field
     children: tuple[_Node, ...]
@@ -75,7 +75,7 @@ class _Struct:
 _Node = _Leaf | _Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Nesting:
     """How columns of these types nest, and how they are encoded, by path in the file.
 
@@ -99,7 +99,7 @@ class Nesting:
     """By codec, what the footers of small manifests of these columns have in common."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnNames:
     """Names of the partition's columns; informational, readers resolve by id.
 

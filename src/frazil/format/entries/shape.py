@@ -11,14 +11,14 @@ from frazil.format.entries import fields, stats
 from frazil.format.entries.column_files import unread_shape
 from frazil.format.entries.fields import Revision
 from frazil.format.entries.nest import FIELD_ID, checksum
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MAX_SCHEMAS = 16
 
 _Found = dict[str, tuple[str, pa.DataType]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ManifestColumns:
     """Columns of a manifest: key to Parquet column path, path to the indices of its leaves, and
     what tells the set from others.

@@ -18,7 +18,7 @@ from frazil.format.values.types import arrow_type, is_floating, is_geo, is_varia
 from frazil.iceberg import types as ice
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import VariantType
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 ROW_ID: Final = 2_147_483_540
 LAST_UPDATED_SEQUENCE_NUMBER: Final = 2_147_483_539
@@ -93,7 +93,7 @@ def field_of_stats_id(stats_id: int) -> tuple[int, str] | None:
     return None if name is None or field_id is None else (field_id, name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TrackedField:
     """A column with statistics: of the schema, derived from one, or a row lineage column."""
 
@@ -115,7 +115,7 @@ ROW_LINEAGE: Final = (
 """Columns that files may store and that have reserved statistics ids."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StatsColumn:
     """One statistic of one column: its flat key, offset from the base id, and Arrow type.
 

@@ -19,7 +19,7 @@ from frazil import arrow_values
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 
 class Status(IntEnum):
@@ -45,7 +45,7 @@ ONE_SNAPSHOT_KEYS: Final = ("tracking.deleted_positions", "tracking.replaced_pos
 """Columns that speak of one snapshot only and are dropped by the next."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tracking:
     """How one entry came to be where it is."""
 

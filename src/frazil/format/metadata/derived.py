@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NewType
 
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.format.expressions import Declaration
@@ -24,7 +24,7 @@ LAST_ID: Final = "last-expr-id"
 """The field of metadata with the highest id that an expression had, also one that is removed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DerivedColumn:
     """A field id reserved for the result of a partition transform or of an expression, so that it
     can have stats.

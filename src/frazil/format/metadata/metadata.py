@@ -27,7 +27,7 @@ from frazil.format.checks import (
     check_spec,
 )
 from frazil.text_format import did_you_mean
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.format.expressions import Declaration
@@ -57,7 +57,7 @@ class RefKind(StrEnum):
     TAG = "tag"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SnapshotRef:
     """A name for a snapshot, with its retention."""
 
@@ -69,7 +69,7 @@ class SnapshotRef:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """One state of the table: where its tree starts, and what made it.
 
@@ -103,7 +103,7 @@ class Snapshot:
         return self.summary.get("operation")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SnapshotLogEntry:
     """From this time on, this snapshot was the current one."""
 
@@ -111,7 +111,7 @@ class SnapshotLogEntry:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MetadataLogEntry:
     """A metadata file written earlier."""
 
@@ -119,7 +119,7 @@ class MetadataLogEntry:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class History:
     """What grows with every commit: the snapshots and the two logs, oldest first."""
 
@@ -162,7 +162,7 @@ class History:
         return replace(self, snapshots=(*snapshots, *added), snapshot_log=log)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableMetadata:
     """Everything about a table but its history. Every `with_` method returns the next metadata."""
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.iceberg import types as ice
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Longs = np.ndarray[Any, np.dtype[np.int64]]
@@ -37,7 +37,7 @@ class NotWkb(Exception):
     """Bytes that are no shape whose coordinates say all about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Parts:
     """Points, lines or rings of one form: their coordinates, and how many each has."""
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.vectors import roaring
 from frazil.limits import DEFAULT, Limits, decompress
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MAGIC = b"PFA1"
 VECTOR_TYPE = "deletion-vector-v1"
@@ -52,7 +52,7 @@ class ByteRanges(Protocol):
     def read_at(self, offset: int, n: int, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredVector:
     """A deletion vector in storage: a range of the Puffin file at `location`."""
 
@@ -62,7 +62,7 @@ class StoredVector:
     cardinality: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Blob:
     """One blob as the footer describes it."""
 
@@ -76,7 +76,7 @@ class Blob:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewBlob:
     """A blob to be written."""
 
@@ -88,7 +88,7 @@ class NewBlob:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Footer:
     """What a Puffin file says about itself."""
 

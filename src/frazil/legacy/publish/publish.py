@@ -36,7 +36,7 @@ from frazil.legacy.publish.published import STATE_PROPERTY, Publication
 from frazil.properties.registry import PUBLISH_FORMAT_VERSION
 from frazil.storage import Storage
 from frazil.storage.conditional import as_conditional
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 VERSIONS = (2, 3)
 _ATTEMPTS = 20
@@ -48,7 +48,7 @@ _REMEMBERED = "publication"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Published:
     """What a publication is and what it took. Readers are given `metadata_location`."""
 

@@ -38,7 +38,7 @@ from frazil.scan.change_steps import without_vector
 from frazil.tree.changes import changes_of
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, data_leaves, delete_leaves
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 _LIVE_KEYS = ("tracking.status", "content_type", "spec_id")
 _TRACKING = (
@@ -69,7 +69,7 @@ class NoSpecForFiles(Unsupported):
         super().__init__(message, feature="publishing unpartitioned files of a partitioned table")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _By:
     """The snapshot a manifest is said to be written by, and whether it added entries of it."""
 

@@ -25,7 +25,7 @@ from frazil.storage.conditional import (
     StoreBusy,
     as_conditional,
 )
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 FOLDER = "metadata/published"
 """Where the metadata that a server shows lies, below the table: apart from the table's own."""
@@ -42,7 +42,7 @@ _ROW_FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeleteFileRef:
     """A position delete file written for a deletion vector, as v2 needs it."""
 
@@ -50,7 +50,7 @@ class DeleteFileRef:
     size: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Publication:
     """One publication. `leaves` maps a leaf, as its root names it, to manifests of it;
     `positions` maps a deletion vector to the position delete file that says the same."""

@@ -42,7 +42,7 @@ from frazil.iceberg.schema import Schema, schema_document
 from frazil.iceberg.transforms import VoidTransform
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.tree.table_shape import TableShape, shape_of
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 _DATA_FILE: Final = 2
 _COLUMN_SIZES: Final = 108
@@ -51,7 +51,7 @@ _EQUALITY_IDS: Final = 135
 _ABSOLUTE: Final = ("location", "referenced_file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FieldSummary:
     """What a manifest list says of one partition field of a manifest; bounds as bytes."""
 
@@ -61,7 +61,7 @@ class FieldSummary:
     upper_bound: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListRow:
     """One manifest, as a manifest list names it."""
 

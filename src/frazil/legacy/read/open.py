@@ -23,7 +23,7 @@ from frazil.format.paths import is_absolute
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 VERSION_HINT = "version-hint.text"
 _METADATA_FILE = re.compile(r"(?:v(\d+)|(\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
@@ -34,7 +34,7 @@ StorageFor = Callable[[str], Storage]
 Source = str | os.PathLike[str] | Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Opened:
     """A table found: where its metadata is now, how to look again, and what serves its files."""
 

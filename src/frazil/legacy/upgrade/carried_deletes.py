@@ -32,7 +32,7 @@ from frazil.storage import Storage
 from frazil.tree.decoder import Positions
 from frazil.tree.read import LeafRef, Tree, TreeReader, delete_leaves
 from frazil.tree.stored_vectors import read_vector
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _KEYS = (
     "location",
@@ -104,7 +104,7 @@ def stored_positions(
     return read_position_deletes(source, storage=storage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TakenOver:
     """Deletes of old manifests as vectors, the leaves to rewrite for them, and files written."""
 
@@ -151,7 +151,7 @@ def take_over(handle: TableHandle, snapshot: Snapshot | None) -> TakenOver | Non
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Deleted:
     """A data file with the position deletes that apply to it, and the last snapshot of them."""
 

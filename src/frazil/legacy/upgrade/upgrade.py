@@ -28,12 +28,12 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.text_format import counted
 from frazil.tree.read import LeafRef, TreeReader
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UpgradeReport:
     """What an upgrade did or, as a dry run, would do. Counts are those of the named snapshots."""
 

@@ -39,7 +39,7 @@ from frazil.properties.registry import NAME_MAPPING
 from frazil.scan.plan import plan
 from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.storage import Storage
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 _SHOWN = 5
 Ids = np.ndarray[Any, np.dtype[np.int64]]
@@ -113,7 +113,7 @@ FILE_KEYS = (
 _ROWS_TOGETHER = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VectorAt:
     """A deletion vector as an entry states it."""
 

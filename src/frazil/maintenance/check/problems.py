@@ -10,10 +10,10 @@ from typing import Any
 
 from frazil.errors import FormatError, FrazilError
 from frazil.text_format import card, counted, first_line
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     """A rule that is broken: where, in which field, and how."""
 
@@ -28,7 +28,7 @@ class Problem:
         return f"{self.path}{field}: {self.what}{by}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckReport:
     """What was checked and what was found. Without problems, the table follows every rule.
 

@@ -34,7 +34,7 @@ from frazil.maintenance.removal.kept_files import copies_for
 from frazil.maintenance.removal.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Ancestry, Due, Retention
 from frazil.text_format import counted
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _NOUNS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expired:
     """What an expiry did, or with `is_dry_run` would do. `files` are addresses by kind.
 

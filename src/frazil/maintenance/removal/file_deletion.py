@@ -16,13 +16,13 @@ from frazil.maintenance.removal.address_set import AddressSet, hashes_in
 from frazil.maintenance.removal.reachable import Reach
 from frazil.storage import Storage
 from frazil.storage.base import delete_reporting
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _DELETED_TOGETHER: Final = 1_000
 _DELETED: Final = "files deleted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Deleted:
     """Files that are gone, and those that could not be deleted, with the reason."""
 

@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import Any
 
 from frazil.errors import NotFound
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 FOLDER = "metadata/kept"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kept:
     """The files of one snapshot, each with its second name, and the note that lists them."""
 

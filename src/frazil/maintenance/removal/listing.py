@@ -18,7 +18,7 @@ import pyarrow as pa
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.address_set import Hashes, hashes_in_folder
 from frazil.storage import FileInfo, Storage, is_local
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ENOUGH: Final = 16
 _MAX_LEVELS: Final = 4
@@ -47,7 +47,7 @@ class Named(Protocol):
         """About one file; None when it is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FolderPart:
     """Some files of one folder, by name; sizes and ages beside them where listing told."""
 
@@ -66,7 +66,7 @@ class Lister(Protocol):
         """Every file below a folder."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Columns:
     """Some thousand files: the number of a folder, a name in it, what listing told besides, and the
     hash of the canonical address."""

@@ -32,14 +32,14 @@ from frazil.maintenance.removal.listing import ListedFiles, Lister, list_files
 from frazil.maintenance.removal.reachable import Reach, statistics_files
 from frazil.storage import FileInfo, checked_location
 from frazil.text_format import counted
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 SAFETY_AGE_MS = 3 * 24 * 3600 * 1000
 _METADATA_FILE = r"\.metadata\.json$|^root-"
 _KEPT_NAMES = frozenset({"version-hint.text"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Orphans:
     """What orphan removal found and did, or with `is_dry_run` would do.
 

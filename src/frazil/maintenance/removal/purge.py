@@ -21,12 +21,12 @@ from frazil.maintenance.removal.file_deletion import deletable, delete_all, owne
 from frazil.maintenance.removal.listing import ListedFiles, list_files
 from frazil.maintenance.removal.orphans import json_files, other_tables
 from frazil.maintenance.removal.reachable import Reach, statistics_files
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PurgeResult:
     """What a purge deleted. `spared` are files the table named that are not its own to delete."""
 

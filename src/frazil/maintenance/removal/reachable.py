@@ -35,7 +35,7 @@ from frazil.maintenance.removal.address_set import AddressSet, hashes_in, hashes
 from frazil.storage import readers_at
 from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 Bounds = tuple[tuple[Any, Any] | None, ...]
 """Lower and upper bound in each of a few columns; None where they are not known."""
@@ -43,7 +43,7 @@ BoundKeys = Sequence[tuple[str, str]]
 """The keys of lower and upper bound of each of these columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class NamedFiles:
     """`files` has the absolute address in `location`, beside the kind and the bounds of an entry.
 
@@ -160,7 +160,7 @@ class Holdings:
         return NamedFiles.union(self.in_roots)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unreachable:
     """Addresses of files that only snapshots of one group reach, by what they are."""
 

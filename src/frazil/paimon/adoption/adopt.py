@@ -45,7 +45,7 @@ from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import Places, checked_location
 from frazil.text_format import counted
 from frazil.tree.cache import ManifestCache
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 
 class StagedHead:
@@ -107,7 +107,7 @@ _NUMBERED_FROM: Final = 1 << 48
 """Row ids given here start so high that those Paimon gives later stay free."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TakenSnapshot:
     """A Paimon snapshot and the snapshot it became."""
 
@@ -119,7 +119,7 @@ class TakenSnapshot:
     changed_vectors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PassedOver:
     """An older Paimon snapshot that was asked for but cannot be taken as it is."""
 
@@ -128,7 +128,7 @@ class PassedOver:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Adopted:
     """What an adoption did."""
 
@@ -169,7 +169,7 @@ class _Progress:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Options:
     """How to adopt a table."""
 

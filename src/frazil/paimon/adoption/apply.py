@@ -42,7 +42,7 @@ from frazil.paimon.read.paimon_table import PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag
 from frazil.paimon.read.vector_files import Positions
 from frazil.tree.stored_vectors import with_vectors
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 LOCATION: Final = PAIMON_LOCATION
 SNAPSHOT_ID: Final = "paimon.snapshot-id"
@@ -54,7 +54,7 @@ _VECTOR_LOCATION: Final = "deletion_vector.location"
 _FILE_KEYS: Final = ("location", "content_type", _VECTOR_LOCATION, "deletion_vector.cardinality")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UseSchema:
     """Make a Paimon schema version the current schema, keeping its field ids and its id."""
 
@@ -83,7 +83,7 @@ class UseSchema:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """What one commit did."""
 
@@ -93,7 +93,7 @@ class Done:
     changed_vectors: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Files:
     """Live data files of a branch, as stored, and how many rows their vectors delete."""
 

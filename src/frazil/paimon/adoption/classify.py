@@ -20,7 +20,7 @@ from frazil import arrow_compute as pc
 from frazil.paimon.read import as_iceberg, binary_row, directories
 from frazil.paimon.read.paimon_table import PaimonState
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 Mask = npt.NDArray[np.bool_]
 
@@ -42,7 +42,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileClass:
     """Files with the same fate for the same reason."""
 
@@ -78,7 +78,7 @@ _MERGED_ON_READ: Final = FileClass(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Classified:
     """A class per live file: `classes[codes[i]]` is the fate of file i."""
 

@@ -16,10 +16,10 @@ from frazil.paimon.read.directories import MAIN_BRANCH
 from frazil.paimon.read.manifest_tables import live_entries
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BranchPlan:
     """The snapshots of one branch to adopt, oldest first; the last one is the goal."""
 
@@ -31,7 +31,7 @@ class BranchPlan:
     """The latest snapshot that the branch shares with `main`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AdoptionPlan:
     """All legs of an adoption, `main` first."""
 

@@ -31,13 +31,13 @@ from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.table_schema import MergeEngine
 from frazil.paimon.read.vector_files import Positions
 from frazil.storage import Storage
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 SPEC_ID: Final = 0
 _OTHER_BRANCH: Final = ("scan.fallback-branch", "scan.primary-branch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Takeover:
     """What taking over one snapshot means."""
 

@@ -18,10 +18,10 @@ from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.paimon_table import PaimonTable
 from frazil.storage import Storage
 from frazil.text_format import counted, size
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class SnapshotReport:
     """What would become of one Paimon snapshot."""
 
@@ -44,7 +44,7 @@ class SnapshotReport:
         return not self.problems and not self.needs_merge
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Report:
     """The outcome of a dry run."""
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.errors import FormatError, Unsupported
 from frazil.iceberg import types as iceberg
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 
 class TypeName(StrEnum):
@@ -57,7 +57,7 @@ NESTED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DataType:
     """One type. `length`, `precision` and `scale` are set where the root has them."""
 
@@ -75,7 +75,7 @@ class DataType:
         return _show(self) + ("" if self.nullable else " NOT NULL")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DataField:
     """A named, numbered column or row field."""
 

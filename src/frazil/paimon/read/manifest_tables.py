@@ -25,7 +25,7 @@ from frazil.avro import by_name
 from frazil.avro.container import MAGIC as AVRO_MAGIC
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import DEFAULT, Limits
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 ORC_MAGIC: Final = b"ORC"
 ADD: Final = 0
@@ -40,7 +40,7 @@ _RANGES: Final = pa.list_(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ManifestColumn:
     """One column: where Paimon keeps it, and whether every version wrote it."""
 

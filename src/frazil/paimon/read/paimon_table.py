@@ -23,7 +23,7 @@ from frazil.paimon.read.snapshot import PaimonSnapshot, Tag, parse_snapshot, par
 from frazil.paimon.read.table_schema import TableSchema, parse_schema
 from frazil.storage import FileInfo, Storage, is_local, storage_for
 from frazil.threads import in_threads
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 _READERS: Final = 8
 T = TypeVar("T")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _NO_VECTORS: Final[Mapping[str, vector_files.Positions]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Branch:
     """A branch of a Paimon table, `main` included."""
 
@@ -40,7 +40,7 @@ class Branch:
     latest_schema_id: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PaimonState:
     """The table at one snapshot."""
 
@@ -54,7 +54,7 @@ class PaimonState:
     """Index files, with the columns of `manifest_tables.INDEX_MANIFEST` and `location`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PaimonTable:
     """A Paimon table, or one of its branches."""
 

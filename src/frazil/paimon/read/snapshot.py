@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from frazil.errors import FormatError
 from frazil.paimon.read.table_schema import parse_object, whole
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 KINDS: Final = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PaimonSnapshot:
     """One committed version of a Paimon table."""
 
@@ -47,7 +47,7 @@ class PaimonSnapshot:
         return tuple(name for name in lists if name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tag:
     """A named snapshot that expiry leaves alone."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.paimon.read.data_types import DataField, DataType, TypeName, parse_field
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ROW_ID: Final = DataField(
     id=2147483642, name="_ROW_ID", type=DataType(name=TypeName.BIGINT, nullable=True)
@@ -41,7 +41,7 @@ class MergeEngine(StrEnum):
     FIRST_ROW = "first-row"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableSchema:
     """One version of a table's schema."""
 

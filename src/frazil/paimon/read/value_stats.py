@@ -24,14 +24,14 @@ from frazil.iceberg.types import IcebergType, NestedField, PrimitiveType
 from frazil.paimon.read import binary_row
 from frazil.paimon.read.data_types import DataField
 from frazil.paimon.read.table_schema import TableSchema
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Columns = dict[str, pa.Array]
 _SEPARATOR: Final = "\x00"
 _ALL: Final = "\x01"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Group:
     """Entries whose stats rows have the same layout."""
 
@@ -40,7 +40,7 @@ class _Group:
     schema: TableSchema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Part:
     """What one group knows of one column, in group order."""
 

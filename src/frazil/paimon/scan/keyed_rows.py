@@ -20,12 +20,12 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
 from frazil.paimon.read.vector_files import Positions
 from frazil.paimon.scan.merge_rules import KIND, SEQUENCE
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _SYSTEM: Final = pa.schema([(SEQUENCE, pa.int64()), (KIND, pa.int32())])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class KeyedFile:
     """A primary-key file, and the positions of its deleted rows."""
 

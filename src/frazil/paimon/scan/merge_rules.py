@@ -13,7 +13,7 @@ from frazil.errors import Unsupported
 from frazil.filter.text.quotes import quoted
 from frazil.paimon.read.data_types import TypeName
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 SEQUENCE: Final = "_SEQUENCE_NUMBER"
 KIND: Final = "_VALUE_KIND"
@@ -40,7 +40,7 @@ _REFUSED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergeRules:
     """What a merge needs of the rows, and what it makes of them."""
 

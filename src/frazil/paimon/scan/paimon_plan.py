@@ -34,13 +34,13 @@ from frazil.paimon.scan.merge_rules import MergeRules, merge_rules
 from frazil.scan.tasks import slices_of
 from frazil.text_format import counted
 from frazil.threads import in_threads
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 Mask = npt.NDArray[np.bool_]
 _THREADS: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PaimonReport:
     """What planning a scan considered and ruled out, in files."""
 
@@ -65,7 +65,7 @@ class PaimonReport:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PaimonPlan:
     """The files of a scan."""
 
