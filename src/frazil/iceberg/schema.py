@@ -7,22 +7,14 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from frazil.iceberg import types as ice
 from frazil.iceberg.type_json import field_document, fields_of_documents
-from frazil.iceberg.types import (
-    DoubleType,
-    FloatType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-)
 from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from frazil.iceberg.name_mapping import NameMapping
 
-Fields = tuple[NestedField, ...]
+Fields = tuple[ice.NestedField, ...]
 _FIRST_ID: Final = 0
 
 
@@ -31,7 +23,7 @@ class Schema:
 
     def __init__(
         self,
-        *fields: NestedField,
+        *fields: ice.NestedField,
         schema_id: int = _FIRST_ID,
         identifier_field_ids: Iterable[int] = (),
     ) -> None:
@@ -49,9 +41,9 @@ class Schema:
         """The fields, by their other name."""
         return self.fields
 
-    def as_struct(self) -> StructType:
+    def as_struct(self) -> ice.StructType:
         """The columns as the fields of a struct."""
-        return StructType(*self.fields)
+        return ice.StructType(*self.fields)
 
     def __len__(self) -> int:
         return len(self.fields)
@@ -89,7 +81,7 @@ class Schema:
     # Fields by id and by name
 
     @cached_property
-    def _fields_by_id(self) -> dict[int, NestedField]:
+    def _fields_by_id(self) -> dict[int, ice.NestedField]:
         return index_by_id(self.fields)
 
     @cached_property
@@ -115,11 +107,11 @@ class Schema:
         """The full names of all columns and their parts."""
         return list(self._names_by_id.values())
 
-    def get_field(self, field_id: int) -> NestedField | None:
+    def get_field(self, field_id: int) -> ice.NestedField | None:
         """The column, or part of one, with an id, if there is one."""
         return self._fields_by_id.get(field_id)
 
-    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> ice.NestedField:
         """The column, or part of one, of that full name or id. Raises ValueError."""
         if isinstance(name_or_id, int):
             field = self._fields_by_id.get(name_or_id)
@@ -136,7 +128,7 @@ class Schema:
             )
         return self._fields_by_id[field_id]
 
-    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> ice.IcebergType:
         """The type of the column of that full name or id. Raises ValueError."""
         return self.find_field(name_or_id, case_sensitive).field_type
 
@@ -185,14 +177,14 @@ class Schema:
 
     def _check_identifier(self, field_id: int) -> None:
         field = self.find_field(field_id)
-        around: list[NestedField] = []
+        around: list[ice.NestedField] = []
         parent = self.parent_ids.get(field_id)
         while parent is not None:
             around.append(self._fields_by_id[parent])
             parent = self.parent_ids.get(parent)
         if not field.field_type.is_primitive:
             problem = f"it is a {str(field.field_type).split('<', 1)[0]}"
-        elif isinstance(field.field_type, DoubleType | FloatType):
+        elif isinstance(field.field_type, ice.DoubleType | ice.FloatType):
             problem = f"it is a {field.field_type}"
         elif not field.required:
             problem = "it is not required"
@@ -212,29 +204,29 @@ def _unpickled(fields: Fields, schema_id: int, identifier_field_ids: list[int]) 
 # --- indexes -------------------------------------------------------------------------------------
 
 
-def all_fields(fields: Iterable[NestedField]) -> Iterator[NestedField]:
+def all_fields(fields: Iterable[ice.NestedField]) -> Iterator[ice.NestedField]:
     """The fields and everything inside them; a field comes before its parts."""
     for field in fields:
         yield field
         yield from all_fields(field.field_type.inner_fields)
 
 
-def index_by_id(fields: Iterable[NestedField]) -> dict[int, NestedField]:
+def index_by_id(fields: Iterable[ice.NestedField]) -> dict[int, ice.NestedField]:
     """Field id to field, for fields and everything inside them."""
     return {field.field_id: field for field in all_fields(fields)}
 
 
-def index_name_by_id(fields: Iterable[NestedField]) -> dict[int, str]:
+def index_name_by_id(fields: Iterable[ice.NestedField]) -> dict[int, str]:
     """Field id to full name, for fields and everything inside them."""
     return {field_id: name for name, field_id, _ in _named(fields)}
 
 
 def _named(
-    fields: Iterable[NestedField],
+    fields: Iterable[ice.NestedField],
     around: str = "",
     short: str = "",
     *,
-    of: IcebergType | None = None,
+    of: ice.IcebergType | None = None,
 ) -> Iterator[tuple[str, int, str]]:
     """Full name, id and short name, of the fields and everything inside them. Short names leave out
     `element` and `value` where these are structs."""
@@ -242,8 +234,9 @@ def _named(
         full, brief = f"{around}{field.name}", f"{short}{field.name}"
         yield full, field.field_id, brief
         kind = field.field_type
-        is_item = isinstance(of, ListType) or (isinstance(of, MapType) and field.name != "key")
-        is_left_out = is_item and isinstance(kind, StructType)
+        is_value = isinstance(of, ice.MapType) and field.name != "key"
+        is_item = isinstance(of, ice.ListType) or is_value
+        is_left_out = is_item and isinstance(kind, ice.StructType)
         below = short if is_left_out else f"{brief}."
         yield from _named(kind.inner_fields, f"{full}.", below, of=kind)
 
@@ -275,26 +268,26 @@ def prune_columns(schema: Schema, ids: Collection[int]) -> Schema:
     )
 
 
-def _pruned(field: NestedField, ids: Collection[int]) -> NestedField | None:
+def _pruned(field: ice.NestedField, ids: Collection[int]) -> ice.NestedField | None:
     if field.field_id in ids:
         return field
     kind = field.field_type
-    if isinstance(kind, MapType) and _pruned(kind.value_field, ids) is None:
+    if isinstance(kind, ice.MapType) and _pruned(kind.value_field, ids) is None:
         # Without the value a key would be alone.
         return field if _pruned(kind.key_field, ids) else None
-    if isinstance(kind, StructType):
+    if isinstance(kind, ice.StructType):
         parts = [part for inner in kind.fields if (part := _pruned(inner, ids)) is not None]
-        return _with_type(field, StructType(*parts)) if parts else None
-    if isinstance(kind, ListType):
+        return _with_type(field, ice.StructType(*parts)) if parts else None
+    if isinstance(kind, ice.ListType):
         element = _pruned(kind.element_field, ids)
         return element and _with_type(field, replace(kind, element_type=element.field_type))
-    if isinstance(kind, MapType):
+    if isinstance(kind, ice.MapType):
         value = _pruned(kind.value_field, ids)
         return value and _with_type(field, replace(kind, value_type=value.field_type))
     return None
 
 
-def _with_type(field: NestedField, kind: IcebergType) -> NestedField:
+def _with_type(field: ice.NestedField, kind: ice.IcebergType) -> ice.NestedField:
     return field if field.field_type == kind else replace(field, field_type=kind)
 
 
@@ -307,18 +300,18 @@ def freshly_numbered(schema: Schema, *, first: int = 1) -> Schema:
         fresh_ids[field_id] = next(ids)
         return fresh_ids[field_id]
 
-    def fields_of(fields: Fields) -> Iterator[NestedField]:
+    def fields_of(fields: Fields) -> Iterator[ice.NestedField]:
         new_ids = [numbered(field.field_id) for field in fields]
         for field_id, field in zip(new_ids, fields, strict=True):
             yield replace(field, field_id=field_id, field_type=type_of(field.field_type))
 
-    def type_of(kind: IcebergType) -> IcebergType:
-        if isinstance(kind, StructType):
-            return StructType(*fields_of(kind.fields))
-        if isinstance(kind, ListType):
+    def type_of(kind: ice.IcebergType) -> ice.IcebergType:
+        if isinstance(kind, ice.StructType):
+            return ice.StructType(*fields_of(kind.fields))
+        if isinstance(kind, ice.ListType):
             element_id = numbered(kind.element_id)
             return replace(kind, element_id=element_id, element_type=type_of(kind.element_type))
-        if isinstance(kind, MapType):
+        if isinstance(kind, ice.MapType):
             key_id, value_id = numbered(kind.key_id), numbered(kind.value_id)
             return replace(
                 kind,

@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from frazil.iceberg.types import (
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    primitive_type,
-)
+from frazil.iceberg import types as ice
 
 
-def type_of_document(document: Any) -> IcebergType:
+def type_of_document(document: Any) -> ice.IcebergType:
     """A type from the JSON of metadata. Raises ValueError."""
     if isinstance(document, str):
-        return primitive_type(document)
+        return ice.primitive_type(document)
     kind = document.get("type") if isinstance(document, Mapping) else None
     if kind == "struct":
-        return StructType(*fields_of_documents(document.get("fields")))
+        return ice.StructType(*fields_of_documents(document.get("fields")))
     if kind == "list":
-        return ListType(
+        return ice.ListType(
             element_id=_need(document, "element-id", int),
             element_type=type_of_document(document.get("element")),
             element_required=_need(document, "element-required", bool, default=True),
         )
     if kind == "map":
-        return MapType(
+        return ice.MapType(
             key_id=_need(document, "key-id", int),
             key_type=type_of_document(document.get("key")),
             value_id=_need(document, "value-id", int),
@@ -39,20 +32,20 @@ def type_of_document(document: Any) -> IcebergType:
     raise ValueError(f"{document!r} is not a type of Iceberg")
 
 
-def fields_of_documents(documents: Any) -> tuple[NestedField, ...]:
+def fields_of_documents(documents: Any) -> tuple[ice.NestedField, ...]:
     """Fields from the JSON of a struct or a schema. Raises ValueError."""
     if not isinstance(documents, list | tuple):
         raise ValueError(f"fields is {documents!r}; expected a list")
     return tuple(map(_field_of, documents))
 
 
-def _field_of(document: Any) -> NestedField:
+def _field_of(document: Any) -> ice.NestedField:
     if not isinstance(document, Mapping):
         raise ValueError(f"a field is {document!r}; expected an object")
     name = _need(document, "name", str)
     try:
         kind = type_of_document(document.get("type"))
-        return NestedField(
+        return ice.NestedField(
             field_id=_need(document, "id", int),
             name=name,
             field_type=kind,
@@ -65,7 +58,7 @@ def _field_of(document: Any) -> NestedField:
         raise ValueError(f"field {name!r}: {error}") from error
 
 
-def _default(value: Any, kind: IcebergType) -> Any:
+def _default(value: Any, kind: ice.IcebergType) -> Any:
     if value is None:
         return None
     from frazil.iceberg.default_values import default_of_json
@@ -83,18 +76,18 @@ def _need(document: Mapping[str, Any], key: str, kind: type, *, default: Any = N
 _KINDS: Final[dict[type, str]] = {int: "a whole number", str: "text", bool: "true or false"}
 
 
-def type_document(kind: IcebergType) -> Any:
+def type_document(kind: ice.IcebergType) -> Any:
     """A type as JSON."""
-    if isinstance(kind, StructType):
+    if isinstance(kind, ice.StructType):
         return {"type": "struct", "fields": list(map(field_document, kind.fields))}
-    if isinstance(kind, ListType):
+    if isinstance(kind, ice.ListType):
         return {
             "type": "list",
             "element-id": kind.element_id,
             "element": type_document(kind.element_type),
             "element-required": kind.element_required,
         }
-    if isinstance(kind, MapType):
+    if isinstance(kind, ice.MapType):
         return {
             "type": "map",
             "key-id": kind.key_id,
@@ -106,7 +99,7 @@ def type_document(kind: IcebergType) -> Any:
     return str(kind)
 
 
-def field_document(field: NestedField) -> dict[str, Any]:
+def field_document(field: ice.NestedField) -> dict[str, Any]:
     """A field as JSON."""
     document: dict[str, Any] = {
         "id": field.field_id,

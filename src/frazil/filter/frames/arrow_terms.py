@@ -12,23 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from frazil.filter.frames.terms import (
-    All,
-    AnyOf,
-    Col,
-    Compared,
-    Const,
-    HasText,
-    Logic,
-    Missing,
-    NotNumber,
-    OneOf,
-    Operand,
-    Opposite,
-    Term,
-    either_not_both,
-    refusal,
-)
+from frazil.filter.frames import terms as t
 from frazil.iceberg.expressions import Op
 from frazil.value_classes import dataclass
 
@@ -52,16 +36,16 @@ _WITH_NULLS, _WITHOUT_NULLS = 0, 1
 @dataclass(frozen=True, slots=True)
 class _Call:
     function: str
-    arguments: tuple[_Call | Operand, ...]
+    arguments: tuple[_Call | t.Operand, ...]
     options: dict[str, Any]
 
 
-def arrow_term(expression: Any) -> Term:
+def arrow_term(expression: Any) -> t.Term:
     """The condition that the expression says."""
     try:
         _, (pickled, *_) = expression.__reduce__()
     except pa.ArrowException as error:
-        raise refusal(f"{expression} ({error})", Logic.ARROW, "name columns by name") from None
+        raise t.refusal(f"{expression} ({error})", t.Logic.ARROW, "name columns by name") from None
     with pa.ipc.open_file(pa.BufferReader(pickled)) as file:
         batch = file.get_batch(0)
     return _term(_Reader(_pairs(batch.schema), batch).node())
@@ -100,21 +84,21 @@ class _Reader:
         self._batch = batch
         self._at = 0
 
-    def node(self) -> _Call | Operand:
+    def node(self) -> _Call | t.Operand:
         key, value = self._take()
         match key:
             case "literal":
-                return Const(self._value(int(value)))
+                return t.Const(self._value(int(value)))
             case "field_ref":
-                return Col((value,))
+                return t.Col((value,))
             case "nested_field_ref":
-                return Col(tuple(self._take()[1] for _ in range(int(value))))
+                return t.Col(tuple(self._take()[1] for _ in range(int(value))))
             case "call":
                 return self._call(value)
-        raise refusal(f"a part {key!r}", Logic.ARROW)
+        raise t.refusal(f"a part {key!r}", t.Logic.ARROW)
 
     def _call(self, function: str) -> _Call:
-        arguments: list[_Call | Operand] = []
+        arguments: list[_Call | t.Operand] = []
         options: dict[str, Any] = {}
         while self._pairs[self._at][0] != "end":
             if self._pairs[self._at][0] == "options":
@@ -133,56 +117,56 @@ class _Reader:
             return self._batch.column(index)[0].as_py()
         except (ValueError, ImportError) as error:  # nanoseconds without pandas
             kind = self._batch.schema.types[index]
-            raise refusal(f"a value of type {kind} ({error})", Logic.ARROW) from None
+            raise t.refusal(f"a value of type {kind} ({error})", t.Logic.ARROW) from None
 
 
-def _term(node: _Call | Operand) -> Term:
+def _term(node: _Call | t.Operand) -> t.Term:
     if not isinstance(node, _Call):
         return node
     name, arguments = node.function, node.arguments
     if name in _COMPARISONS:
         left, right = map(_operand, arguments)
-        return Compared(_COMPARISONS[name], left, right)
+        return t.Compared(_COMPARISONS[name], left, right)
     if name in _TEXT:
         if node.options["ignore_case"]:
-            raise refusal(f"{name} with ignore_case", Logic.ARROW)
+            raise t.refusal(f"{name} with ignore_case", t.Logic.ARROW)
         place: Any = _TEXT[name]
-        return HasText(_column(arguments[0]), place, node.options["pattern"])
+        return t.HasText(_column(arguments[0]), place, node.options["pattern"])
     make = _FUNCTIONS.get(name)
     if make is None:
-        raise refusal(f"the function {name}", Logic.ARROW)
+        raise t.refusal(f"the function {name}", t.Logic.ARROW)
     return make(node)
 
 
-def _is_in(node: _Call) -> Term:
+def _is_in(node: _Call) -> t.Term:
     values, nulls = node.options["value_set"], node.options["null_matching_behavior"]
     if nulls not in (_WITH_NULLS, _WITHOUT_NULLS):
-        raise refusal("is_in with this null_matching_behavior", Logic.ARROW)
+        raise t.refusal("is_in with this null_matching_behavior", t.Logic.ARROW)
     if nulls == _WITHOUT_NULLS:
         values = [value for value in values if value is not None]
-    return OneOf(_column(node.arguments[0]), tuple(values), null_is_value=True)
+    return t.OneOf(_column(node.arguments[0]), tuple(values), null_is_value=True)
 
 
-_FUNCTIONS: Final[dict[str, Callable[[_Call], Term]]] = {
-    "and_kleene": lambda node: All(tuple(map(_term, node.arguments))),
-    "or_kleene": lambda node: AnyOf(tuple(map(_term, node.arguments))),
-    "xor": lambda node: either_not_both(*map(_term, node.arguments)),
-    "invert": lambda node: Opposite(_term(node.arguments[0])),
-    "is_null": lambda node: Missing(_column(node.arguments[0]), node.options["nan_is_null"]),
-    "is_valid": lambda node: Opposite(Missing(_column(node.arguments[0]))),
-    "is_nan": lambda node: NotNumber(_column(node.arguments[0])),
+_FUNCTIONS: Final[dict[str, Callable[[_Call], t.Term]]] = {
+    "and_kleene": lambda node: t.All(tuple(map(_term, node.arguments))),
+    "or_kleene": lambda node: t.AnyOf(tuple(map(_term, node.arguments))),
+    "xor": lambda node: t.either_not_both(*map(_term, node.arguments)),
+    "invert": lambda node: t.Opposite(_term(node.arguments[0])),
+    "is_null": lambda node: t.Missing(_column(node.arguments[0]), node.options["nan_is_null"]),
+    "is_valid": lambda node: t.Opposite(t.Missing(_column(node.arguments[0]))),
+    "is_nan": lambda node: t.NotNumber(_column(node.arguments[0])),
     "is_in": _is_in,
 }
 
 
-def _operand(node: _Call | Operand) -> Operand:
+def _operand(node: _Call | t.Operand) -> t.Operand:
     if isinstance(node, _Call):
-        raise refusal(f"the function {node.function} in a comparison", Logic.ARROW)
+        raise t.refusal(f"the function {node.function} in a comparison", t.Logic.ARROW)
     return node
 
 
-def _column(node: _Call | Operand) -> Col:
-    if not isinstance(node, Col):
+def _column(node: _Call | t.Operand) -> t.Col:
+    if not isinstance(node, t.Col):
         what = f"the function {node.function}" if isinstance(node, _Call) else repr(node.value)
-        raise refusal(f"{what} where a column is expected", Logic.ARROW)
+        raise t.refusal(f"{what} where a column is expected", t.Logic.ARROW)
     return node

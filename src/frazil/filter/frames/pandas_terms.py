@@ -8,23 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from frazil.filter.frames.terms import (
-    All,
-    AnyOf,
-    Col,
-    Compared,
-    Const,
-    HasText,
-    Logic,
-    Missing,
-    OneOf,
-    Operand,
-    Opposite,
-    Term,
-    either_not_both,
-    plain_pattern,
-    refusal,
-)
+from frazil.filter.frames import terms as t
 from frazil.iceberg.expressions import Op
 
 _BOUNDS: Final = {
@@ -43,17 +27,17 @@ _NAMED: Final = {
 }
 
 
-def pandas_term(expression: Any) -> Term:
+def pandas_term(expression: Any) -> t.Term:
     """The condition that the expression says."""
     evaluate = getattr(expression, "_eval_expression", None)
     if evaluate is None:
-        raise refusal("no form that is known", Logic.PANDAS, "write this filter as SQL text")
+        raise t.refusal("no form that is known", t.Logic.PANDAS, "write this filter as SQL text")
     try:
         recorded = evaluate(_Frame())
     except TypeError as error:  # an argument that is not known here
-        raise refusal(f"{expression!r} ({error})", Logic.PANDAS) from None
+        raise t.refusal(f"{expression!r} ({error})", t.Logic.PANDAS) from None
     if not isinstance(recorded, _Recorded):
-        raise refusal(f"the value {recorded!r} where a condition is expected", Logic.PANDAS)
+        raise t.refusal(f"the value {recorded!r} where a condition is expected", t.Logic.PANDAS)
     return recorded.term
 
 
@@ -69,8 +53,8 @@ class _Frame:
 
     def __getitem__(self, name: object) -> _Recorded:
         if not isinstance(name, str):
-            raise refusal(f"the column name {name!r}, which is not text", Logic.PANDAS)
-        return _Recorded(Col((name,)))
+            raise t.refusal(f"the column name {name!r}, which is not text", t.Logic.PANDAS)
+        return _Recorded(t.Col((name,)))
 
 
 class _Recorded:
@@ -79,7 +63,7 @@ class _Recorded:
     __slots__ = ("term",)
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, term: Term) -> None:
+    def __init__(self, term: t.Term) -> None:
         self.term = term
 
     def __getattr__(self, name: str) -> Any:
@@ -87,22 +71,22 @@ class _Recorded:
             return _Text(self._column())
         if name in _NAMED:
             return lambda other: self._compared(_NAMED[name], other)
-        raise refusal(f".{name.strip('_')}", Logic.PANDAS)
+        raise t.refusal(f".{name.strip('_')}", t.Logic.PANDAS)
 
     def __array_ufunc__(self, function: Any, *_: Any, **__: Any) -> Any:
-        raise refusal(f"numpy.{function.__name__}", Logic.PANDAS)
+        raise t.refusal(f"numpy.{function.__name__}", t.Logic.PANDAS)
 
     def _compared(self, op: Op, other: Any) -> _Recorded:
-        return _Recorded(Compared(op, self._operand(), _operand(other)))
+        return _Recorded(t.Compared(op, self._operand(), _operand(other)))
 
-    def _operand(self) -> Operand:
-        if not isinstance(self.term, Col | Const):
-            raise refusal("a comparison of a condition", Logic.PANDAS)
+    def _operand(self) -> t.Operand:
+        if not isinstance(self.term, t.Col | t.Const):
+            raise t.refusal("a comparison of a condition", t.Logic.PANDAS)
         return self.term
 
-    def _column(self) -> Col:
-        if not isinstance(self.term, Col):
-            raise refusal("a condition where a column is expected", Logic.PANDAS)
+    def _column(self) -> t.Col:
+        if not isinstance(self.term, t.Col):
+            raise t.refusal("a condition where a column is expected", t.Logic.PANDAS)
         return self.term
 
     def __eq__(self, other: object) -> _Recorded:  # type: ignore[override]
@@ -124,52 +108,52 @@ class _Recorded:
         return self._compared(Op.GE, other)
 
     def __and__(self, other: Any) -> _Recorded:
-        return _Recorded(All((self.term, _term(other))))
+        return _Recorded(t.All((self.term, _term(other))))
 
     def __or__(self, other: Any) -> _Recorded:
-        return _Recorded(AnyOf((self.term, _term(other))))
+        return _Recorded(t.AnyOf((self.term, _term(other))))
 
     def __xor__(self, other: Any) -> _Recorded:
-        return _Recorded(either_not_both(self.term, _term(other)))
+        return _Recorded(t.either_not_both(self.term, _term(other)))
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __invert__(self) -> _Recorded:
-        return _Recorded(Opposite(self.term))
+        return _Recorded(t.Opposite(self.term))
 
     def isna(self) -> _Recorded:
-        return _Recorded(Missing(self._column(), or_nan=True))
+        return _Recorded(t.Missing(self._column(), or_nan=True))
 
     def notna(self) -> _Recorded:
-        return _Recorded(Opposite(Missing(self._column(), or_nan=True)))
+        return _Recorded(t.Opposite(t.Missing(self._column(), or_nan=True)))
 
     isnull, notnull = isna, notna
 
     def isin(self, values: Iterable[Any]) -> _Recorded:
         if isinstance(values, _Recorded):
-            raise refusal("isin of another column", Logic.PANDAS)
+            raise t.refusal("isin of another column", t.Logic.PANDAS)
         plain = tuple(_value(value) for value in values)
         if any(value is None or value != value for value in plain):
-            raise refusal("isin with a missing value", Logic.PANDAS, "add | column.isna()")
-        return _Recorded(OneOf(self._column(), plain, null_is_value=True))
+            raise t.refusal("isin with a missing value", t.Logic.PANDAS, "add | column.isna()")
+        return _Recorded(t.OneOf(self._column(), plain, null_is_value=True))
 
     def between(self, left: Any, right: Any, inclusive: str = "both") -> _Recorded:
         if inclusive not in _BOUNDS:
-            raise refusal(f"between with inclusive={inclusive!r}", Logic.PANDAS)
+            raise t.refusal(f"between with inclusive={inclusive!r}", t.Logic.PANDAS)
         low, high = _BOUNDS[inclusive]
         column = self._operand()
-        parts = (Compared(low, column, _operand(left)), Compared(high, column, _operand(right)))
-        return _Recorded(All(parts))
+        parts = (t.Compared(low, column, _operand(left)), t.Compared(high, column, _operand(right)))
+        return _Recorded(t.All(parts))
 
 
 class _Text:
     """What `.str` of a column is asked for."""
 
-    def __init__(self, column: Col) -> None:
+    def __init__(self, column: t.Col) -> None:
         self._column = column
 
     def __getattr__(self, name: str) -> Any:
-        raise refusal(f".str.{name}", Logic.PANDAS)
+        raise t.refusal(f".str.{name}", t.Logic.PANDAS)
 
     def startswith(self, pat: Any) -> _Recorded:
         return self._any(pat, "starts_with")
@@ -179,30 +163,30 @@ class _Text:
 
     def contains(self, pat: Any, case: bool = True, *, regex: bool = True) -> _Recorded:
         if not case:
-            raise refusal(".str.contains with case=False", Logic.PANDAS)
-        return self._any(plain_pattern(pat, Logic.PANDAS) if regex else pat, "contains")
+            raise t.refusal(".str.contains with case=False", t.Logic.PANDAS)
+        return self._any(t.plain_pattern(pat, t.Logic.PANDAS) if regex else pat, "contains")
 
     def _any(self, pattern: Any, place: Any) -> _Recorded:
         texts = pattern if isinstance(pattern, tuple) else (pattern,)
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise refusal(f"the text {pattern!r} to look for", Logic.PANDAS)
-        terms = tuple(HasText(self._column, place, text) for text in texts)
-        return _Recorded(AnyOf(terms) if len(terms) > 1 else terms[0])
+            raise t.refusal(f"the text {pattern!r} to look for", t.Logic.PANDAS)
+        terms = tuple(t.HasText(self._column, place, text) for text in texts)
+        return _Recorded(t.AnyOf(terms) if len(terms) > 1 else terms[0])
 
 
-def _operand(value: Any) -> Operand:
-    return value._operand() if isinstance(value, _Recorded) else Const(_value(value))
+def _operand(value: Any) -> t.Operand:
+    return value._operand() if isinstance(value, _Recorded) else t.Const(_value(value))
 
 
-def _term(value: Any) -> Term:
-    return value.term if isinstance(value, _Recorded) else Const(_value(value))
+def _term(value: Any) -> t.Term:
+    return value.term if isinstance(value, _Recorded) else t.Const(_value(value))
 
 
 def _value(value: Any) -> Any:
     """A value of Python; NumPy's times count from the epoch."""
     if type(value).__module__ == "numpy":
         if getattr(value, "ndim", 0):
-            raise refusal("an array where one value is expected", Logic.PANDAS)
+            raise t.refusal("an array where one value is expected", t.Logic.PANDAS)
         if value.dtype.kind == "M":
             import pandas
 

@@ -8,24 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from frazil.errors import InvalidInput
-from frazil.filter.frames.terms import (
-    All,
-    AnyOf,
-    Col,
-    Compared,
-    Const,
-    HasText,
-    Logic,
-    Missing,
-    NotNumber,
-    OneOf,
-    Operand,
-    Opposite,
-    Term,
-    either_not_both,
-    plain_pattern,
-    refusal,
-)
+from frazil.filter.frames import terms as t
 from frazil.iceberg.expressions import Op
 
 _COMPARISONS: Final = {
@@ -48,7 +31,7 @@ _FOLDED: Final = ("Literal",)
 _FLOATS: Final = ("Float", "Float32", "Float64")
 
 
-def polars_term(expression: Any) -> Term:
+def polars_term(expression: Any) -> t.Term:
     """The condition that the expression says."""
     try:
         tree = json.loads(expression.meta.serialize(format="json"))
@@ -60,7 +43,7 @@ def polars_term(expression: Any) -> Term:
     return _term(tree)
 
 
-def _term(node: dict[str, Any]) -> Term:
+def _term(node: dict[str, Any]) -> t.Term:
     (kind, inner), *_ = node.items()
     match kind:
         case "Column" | "Literal":
@@ -71,90 +54,90 @@ def _term(node: dict[str, Any]) -> Term:
             return _binary(inner)
         case "Function":
             return _function(inner["function"], inner["input"], node)
-    raise refusal(_described(node), Logic.POLARS)
+    raise t.refusal(_described(node), t.Logic.POLARS)
 
 
-def _binary(inner: dict[str, Any]) -> Term:
+def _binary(inner: dict[str, Any]) -> t.Term:
     op, left, right = inner["op"], inner["left"], inner["right"]
     if op in _COMPARISONS:
-        return Compared(_COMPARISONS[op], _operand(left), _operand(right))
+        return t.Compared(_COMPARISONS[op], _operand(left), _operand(right))
     if op in _BOTH:
-        return All((_term(left), _term(right)))
+        return t.All((_term(left), _term(right)))
     if op in _EITHER:
-        return AnyOf((_term(left), _term(right)))
+        return t.AnyOf((_term(left), _term(right)))
     if op == "Xor":
-        return either_not_both(_term(left), _term(right))
+        return t.either_not_both(_term(left), _term(right))
     if op in ("EqValidity", "NotEqValidity") and _is_null(right):
-        missing = Missing(_column(left))
-        return missing if op == "EqValidity" else Opposite(missing)
-    raise refusal(f"the operator {op}", Logic.POLARS)
+        missing = t.Missing(_column(left))
+        return missing if op == "EqValidity" else t.Opposite(missing)
+    raise t.refusal(f"the operator {op}", t.Logic.POLARS)
 
 
-def _function(function: Any, inputs: list[dict[str, Any]], node: dict[str, Any]) -> Term:
+def _function(function: Any, inputs: list[dict[str, Any]], node: dict[str, Any]) -> t.Term:
     match function:
         case {"Boolean": "Not"}:
-            return Opposite(_term(inputs[0]))
+            return t.Opposite(_term(inputs[0]))
         case {"Boolean": "IsNull"}:
-            return Missing(_column(inputs[0]))
+            return t.Missing(_column(inputs[0]))
         case {"Boolean": "IsNotNull"}:
-            return Opposite(Missing(_column(inputs[0])))
+            return t.Opposite(t.Missing(_column(inputs[0])))
         case {"Boolean": "IsNan"}:
-            return NotNumber(_column(inputs[0]))
+            return t.NotNumber(_column(inputs[0]))
         case {"Boolean": "IsNotNan"}:
-            return Opposite(NotNumber(_column(inputs[0])))
+            return t.Opposite(t.NotNumber(_column(inputs[0])))
         case {"Boolean": "AllHorizontal"}:
-            return All(tuple(map(_term, inputs)))
+            return t.All(tuple(map(_term, inputs)))
         case {"Boolean": "AnyHorizontal"}:
-            return AnyOf(tuple(map(_term, inputs)))
+            return t.AnyOf(tuple(map(_term, inputs)))
         case {"Boolean": {"IsIn": options}}:
             return _is_in(inputs, counts_nulls=bool(options.get("nulls_equal")))
         case {"Boolean": {"IsBetween": {"closed": closed}}}:
             low, high = _CLOSED[closed]
             column = _operand(inputs[0])
-            return All(
+            return t.All(
                 (
-                    Compared(low, column, _operand(inputs[1])),
-                    Compared(high, column, _operand(inputs[2])),
+                    t.Compared(low, column, _operand(inputs[1])),
+                    t.Compared(high, column, _operand(inputs[2])),
                 )
             )
         case {"StringExpr": "StartsWith"}:
-            return HasText(_column(inputs[0]), "starts_with", _text(inputs[1]))
+            return t.HasText(_column(inputs[0]), "starts_with", _text(inputs[1]))
         case {"StringExpr": "EndsWith"}:
-            return HasText(_column(inputs[0]), "ends_with", _text(inputs[1]))
+            return t.HasText(_column(inputs[0]), "ends_with", _text(inputs[1]))
         case {"StringExpr": {"Contains": {"literal": is_literal}}}:
             text = _text(inputs[1])
-            sought = text if is_literal else plain_pattern(text, Logic.POLARS)
-            return HasText(_column(inputs[0]), "contains", sought)
+            sought = text if is_literal else t.plain_pattern(text, t.Logic.POLARS)
+            return t.HasText(_column(inputs[0]), "contains", sought)
         case {"StructExpr": {"FieldByName": _}}:
             return _column(node)
-    raise refusal(_described(node), Logic.POLARS)
+    raise t.refusal(_described(node), t.Logic.POLARS)
 
 
-def _is_in(inputs: list[dict[str, Any]], *, counts_nulls: bool) -> Term:
+def _is_in(inputs: list[dict[str, Any]], *, counts_nulls: bool) -> t.Term:
     values = _values(inputs[1])
     if len(values) == 1 and isinstance(values[0], list):  # a list as one value
         values = values[0]
-    return OneOf(_column(inputs[0]), tuple(values), counts_nulls)
+    return t.OneOf(_column(inputs[0]), tuple(values), counts_nulls)
 
 
-def _operand(node: dict[str, Any]) -> Operand:
+def _operand(node: dict[str, Any]) -> t.Operand:
     if any(True for _ in _columns(node)):
         return _column(node)
     values = _values(node)
     if len(values) != 1:
-        raise refusal(f"{len(values)} values where one is expected", Logic.POLARS)
-    return Const(values[0])
+        raise t.refusal(f"{len(values)} values where one is expected", t.Logic.POLARS)
+    return t.Const(values[0])
 
 
-def _column(node: dict[str, Any]) -> Col:
+def _column(node: dict[str, Any]) -> t.Col:
     match node:
         case {"Column": str(name)}:
-            return Col((name,))
+            return t.Col((name,))
         case {"Alias": [inner, _]}:
             return _column(inner)
         case {"Function": {"input": [inner], "function": {"StructExpr": {"FieldByName": part}}}}:
-            return Col((*_column(inner).path, part))
-    raise refusal(f"{_described(node)} where a column is expected", Logic.POLARS)
+            return t.Col((*_column(inner).path, part))
+    raise t.refusal(f"{_described(node)} where a column is expected", t.Logic.POLARS)
 
 
 def _columns(node: Any) -> Iterator[Any]:
@@ -176,9 +159,9 @@ def _is_null(node: dict[str, Any]) -> bool:
 
 def _text(node: dict[str, Any]) -> str:
     operand = _operand(node)
-    if isinstance(operand, Const) and isinstance(operand.value, str):
+    if isinstance(operand, t.Const) and isinstance(operand.value, str):
         return operand.value
-    raise refusal(f"{_described(node)} where a text is expected", Logic.POLARS)
+    raise t.refusal(f"{_described(node)} where a text is expected", t.Logic.POLARS)
 
 
 def _values(node: dict[str, Any]) -> list[Any]:
@@ -186,12 +169,12 @@ def _values(node: dict[str, Any]) -> list[Any]:
     import polars
 
     if _has_no_number(node):
-        raise refusal("a value that is NaN or infinite", Logic.POLARS)
+        raise t.refusal("a value that is NaN or infinite", t.Logic.POLARS)
     try:
         constant = polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
         values: list[Any] = polars.select(constant).to_series().to_arrow().to_pylist()
     except (polars.exceptions.PolarsError, ValueError) as error:
-        raise refusal(f"{_described(node)} ({error})", Logic.POLARS) from None
+        raise t.refusal(f"{_described(node)} ({error})", t.Logic.POLARS) from None
     return values
 
 

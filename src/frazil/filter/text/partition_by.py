@@ -34,6 +34,7 @@ from frazil.iceberg.transforms import (
     TruncateTransform,
     VoidTransform,
     YearTransform,
+    parse_transform,
 )
 from frazil.iceberg.types import PrimitiveType, VariantType
 
@@ -42,13 +43,8 @@ if TYPE_CHECKING:
 
 # Spaces are not given back, so that a long row of them is read once.
 _CALL: Final = re.compile(r"(?P<name>\w++)\s*+(?:\[(?P<width>[^\]]*+)\]\s*+)?\((?P<args>.*)\)")
-_PLAIN: Final[dict[str, Transform]] = {
-    "identity": IdentityTransform(),
-    "void": VoidTransform(),
-    "year": YearTransform(),
-    "month": MonthTransform(),
-    "day": DayTransform(),
-    "hour": HourTransform(),
+_UNSIZED: Final = {
+    name: parse_transform(name) for name in ("identity", "void", "year", "month", "day", "hour")
 }
 _SIZED: Final = ("bucket", "truncate")
 _MAX_WIDTH: Final = 2**31 - 1
@@ -176,9 +172,9 @@ def _transform(
             raise bad(f"write it as {name}[16](column) or {name}(16, column)")
         sized = BucketTransform if name == "bucket" else TruncateTransform
         return sized(int(width)), arguments
-    transform = _PLAIN.get(name.removesuffix("s")) if name != "s" else None
+    transform = _UNSIZED.get(name.removesuffix("s")) if name != "s" else None
     if transform is None or (name.endswith("s") and name.removesuffix("s") in ("identity", "void")):
-        transforms = ", ".join((*_PLAIN, *(f"{sized}[N]" for sized in _SIZED)))
+        transforms = ", ".join((*_UNSIZED, *(f"{sized}[N]" for sized in _SIZED)))
         raise bad(f"'{name}' is not a transform. Known transforms: {transforms}")
     if width is not None:
         raise bad(f"{name} takes no width")

@@ -17,41 +17,25 @@ from frazil.format.checks import (
     check_spec,
 )
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.iceberg import types as ice
 from frazil.iceberg.partitioning import PartitionField, PartitionSpec
 from frazil.iceberg.schema import Schema
-from frazil.iceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    UnknownType,
-)
 from frazil.properties.registry import check_values
 
 MAX_COLUMN_ID = 2_147_483_447
 """Higher ids are those of columns that Iceberg makes up, such as row ids."""
 
 
-def promotable(current: IcebergType, target: IcebergType, *, format_version: int) -> bool:
+def promotable(current: ice.IcebergType, target: ice.IcebergType, *, format_version: int) -> bool:
     """Whether a column may be widened, so that old files are still read right."""
     match current, target:
-        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+        case (ice.IntegerType(), ice.LongType()) | (ice.FloatType(), ice.DoubleType()):
             return True
-        case DecimalType(), DecimalType():
+        case ice.DecimalType(), ice.DecimalType():
             return target.scale == current.scale and target.precision >= current.precision
-        case DateType(), TimestampType() | TimestampNanoType():
+        case ice.DateType(), ice.TimestampType() | ice.TimestampNanoType():
             return format_version >= 3
-        case UnknownType(), PrimitiveType():
+        case ice.UnknownType(), ice.PrimitiveType():
             return format_version >= 3
     return False
 
@@ -179,7 +163,7 @@ def _check_types(before: Schema, after: Schema, format_version: int) -> None:
         old = fields_before.get(field.field_id)
         if old is None or old.field_type == field.field_type:
             continue
-        nested = (StructType, ListType, MapType)
+        nested = (ice.StructType, ice.ListType, ice.MapType)
         if isinstance(old.field_type, nested) and type(old.field_type) is type(field.field_type):
             continue  # what is inside is compared by itself
         if not promotable(old.field_type, field.field_type, format_version=format_version):
@@ -189,7 +173,7 @@ def _check_types(before: Schema, after: Schema, format_version: int) -> None:
             )
 
 
-def _fields(kind: IcebergType) -> Iterator[NestedField]:
+def _fields(kind: ice.IcebergType) -> Iterator[ice.NestedField]:
     """Every field at every level."""
     for field in kind.inner_fields:
         yield field

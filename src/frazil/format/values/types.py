@@ -24,30 +24,8 @@ from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.argument_checks import short_repr
 from frazil.errors import InvalidInput, Unsupported
+from frazil.iceberg import types as ice
 from frazil.iceberg.literals import Literal
-from frazil.iceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
@@ -59,25 +37,25 @@ STORAGE: Final = pa.struct(
 )
 """The Arrow type of variants."""
 
-_ARROW: Final[dict[type[IcebergType], pa.DataType]] = {
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", "UTC"),
-    TimestampNanoType: pa.timestamp("ns"),
-    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.binary(16),
-    BinaryType: pa.binary(),
-    GeometryType: pa.binary(),
-    GeographyType: pa.binary(),
-    UnknownType: pa.null(),
-    VariantType: STORAGE,
+_ARROW: Final[dict[type[ice.IcebergType], pa.DataType]] = {
+    ice.BooleanType: pa.bool_(),
+    ice.IntegerType: pa.int32(),
+    ice.LongType: pa.int64(),
+    ice.FloatType: pa.float32(),
+    ice.DoubleType: pa.float64(),
+    ice.DateType: pa.date32(),
+    ice.TimeType: pa.time64("us"),
+    ice.TimestampType: pa.timestamp("us"),
+    ice.TimestamptzType: pa.timestamp("us", "UTC"),
+    ice.TimestampNanoType: pa.timestamp("ns"),
+    ice.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    ice.StringType: pa.string(),
+    ice.UUIDType: pa.binary(16),
+    ice.BinaryType: pa.binary(),
+    ice.GeometryType: pa.binary(),
+    ice.GeographyType: pa.binary(),
+    ice.UnknownType: pa.null(),
+    ice.VariantType: STORAGE,
 }
 
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
@@ -86,11 +64,11 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY_US: Final = 86_400_000_000
 
 
-def arrow_type(iceberg_type: IcebergType) -> pa.DataType:
+def arrow_type(iceberg_type: ice.IcebergType) -> pa.DataType:
     """The Arrow type that holds values of a primitive in statistics and partition columns."""
-    if isinstance(iceberg_type, DecimalType):
+    if isinstance(iceberg_type, ice.DecimalType):
         return pa.decimal128(iceberg_type.precision, iceberg_type.scale)
-    if isinstance(iceberg_type, FixedType):
+    if isinstance(iceberg_type, ice.FixedType):
         return pa.binary(len(iceberg_type))
     arrow = _ARROW.get(type(iceberg_type))
     if arrow is None:
@@ -100,19 +78,20 @@ def arrow_type(iceberg_type: IcebergType) -> pa.DataType:
     return arrow
 
 
-def is_geo(iceberg_type: IcebergType) -> bool:
+def is_geo(iceberg_type: ice.IcebergType) -> bool:
     """Whether bounds of the type are points (x, y, z, m) rather than values."""
-    return isinstance(iceberg_type, GeometryType | GeographyType)
+    return isinstance(iceberg_type, ice.GeometryType | ice.GeographyType)
 
 
-def is_floating(iceberg_type: IcebergType) -> bool:
+def is_floating(iceberg_type: ice.IcebergType) -> bool:
     """Whether values can be NaN."""
-    return isinstance(iceberg_type, FloatType | DoubleType)
+    return isinstance(iceberg_type, ice.FloatType | ice.DoubleType)
 
 
-def is_variable_length(iceberg_type: IcebergType) -> bool:
+def is_variable_length(iceberg_type: ice.IcebergType) -> bool:
     """Whether values differ in size, so that an average size says something."""
-    return isinstance(iceberg_type, StringType | BinaryType | VariantType) or is_geo(iceberg_type)
+    is_sized = isinstance(iceberg_type, ice.StringType | ice.BinaryType | ice.VariantType)
+    return is_sized or is_geo(iceberg_type)
 
 
 # --- single values ---------------------------------------------------------------------------
@@ -121,7 +100,7 @@ def is_variable_length(iceberg_type: IcebergType) -> bool:
 BOOL8 = "arrow.bool8"
 
 
-def plain_value(value: Any, iceberg_type: IcebergType) -> Any:
+def plain_value(value: Any, iceberg_type: ice.IcebergType) -> Any:
     """A Python value, literal or Arrow scalar as the plain value of the type.
 
     Refuses what does not fit the type: nothing is rounded or cut.
@@ -143,7 +122,7 @@ def plain_value(value: Any, iceberg_type: IcebergType) -> Any:
         ) from error
 
 
-def scalar(value: Any, iceberg_type: IcebergType) -> pa.Scalar:
+def scalar(value: Any, iceberg_type: ice.IcebergType) -> pa.Scalar:
     """A Python value, literal or Arrow scalar as an Arrow scalar of the type."""
     try:
         return arrow_values.scalar(plain_value(value, iceberg_type), arrow_type(iceberg_type))
@@ -170,7 +149,7 @@ def _boolean(value: Any, _: Any) -> bool:
 def _integer(value: Any, iceberg_type: Any) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError("expected an integer")
-    bits = 31 if isinstance(iceberg_type, IntegerType | DateType) else 63
+    bits = 31 if isinstance(iceberg_type, ice.IntegerType | ice.DateType) else 63
     if not -(1 << bits) <= int(value) < 1 << bits:
         raise OverflowError("out of range")
     return int(value)
@@ -182,7 +161,7 @@ def _floating(value: Any, iceberg_type: Any) -> float:
     ):
         raise TypeError("expected a number")
     number = stored = float(value)
-    if isinstance(iceberg_type, FloatType) and np.isfinite(number):
+    if isinstance(iceberg_type, ice.FloatType) and np.isfinite(number):
         if abs(number) > float(np.finfo(np.float32).max):
             raise OverflowError("out of range")
         stored = float(np.float32(number))
@@ -217,8 +196,8 @@ def _time(value: Any, iceberg_type: Any) -> int:
 
 
 def _timestamp(value: Any, iceberg_type: Any) -> int:
-    zoned = isinstance(iceberg_type, TimestamptzType | TimestamptzNanoType)
-    nano = isinstance(iceberg_type, TimestampNanoType | TimestamptzNanoType)
+    zoned = isinstance(iceberg_type, ice.TimestamptzType | ice.TimestamptzNanoType)
+    nano = isinstance(iceberg_type, ice.TimestampNanoType | ice.TimestamptzNanoType)
     if isinstance(value, datetime):
         offset = value.utcoffset()
         if (offset is not None) != zoned:
@@ -262,32 +241,32 @@ def _sized(value: bytes, length: int) -> bytes:
     return value
 
 
-_PLAIN: Final[dict[type[IcebergType], Callable[[Any, Any], Any]]] = {
-    BooleanType: _boolean,
-    IntegerType: _integer,
-    LongType: _integer,
-    FloatType: _floating,
-    DoubleType: _floating,
-    DecimalType: _decimal,
-    DateType: _date,
-    TimeType: _time,
-    TimestampType: _timestamp,
-    TimestamptzType: _timestamp,
-    TimestampNanoType: _timestamp,
-    TimestamptzNanoType: _timestamp,
-    StringType: _text,
-    UUIDType: _uuid,
-    BinaryType: _binary,
-    FixedType: _fixed,
-    GeometryType: _binary,
-    GeographyType: _binary,
+_PLAIN: Final[dict[type[ice.IcebergType], Callable[[Any, Any], Any]]] = {
+    ice.BooleanType: _boolean,
+    ice.IntegerType: _integer,
+    ice.LongType: _integer,
+    ice.FloatType: _floating,
+    ice.DoubleType: _floating,
+    ice.DecimalType: _decimal,
+    ice.DateType: _date,
+    ice.TimeType: _time,
+    ice.TimestampType: _timestamp,
+    ice.TimestamptzType: _timestamp,
+    ice.TimestampNanoType: _timestamp,
+    ice.TimestamptzNanoType: _timestamp,
+    ice.StringType: _text,
+    ice.UUIDType: _uuid,
+    ice.BinaryType: _binary,
+    ice.FixedType: _fixed,
+    ice.GeometryType: _binary,
+    ice.GeographyType: _binary,
 }
 
 
 # --- promotion -------------------------------------------------------------------------------
 
 
-def promote(array: Column, to: IcebergType) -> Column:
+def promote(array: Column, to: ice.IcebergType) -> Column:
     """The column in the Arrow type of `to`, when schema evolution allows the step.
 
     A value that the wider type cannot hold (a date beyond the nanosecond range) becomes null:
