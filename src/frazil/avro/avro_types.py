@@ -116,21 +116,21 @@ def _least_bytes(type_: AvroType) -> int:
             return 1
 
 
-def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
+def _parse(node: Any, types_by_name: dict[str, AvroType], space: str) -> AvroType:
     if isinstance(node, str):
         if node in _PRIMITIVES:
             return AvroType(kind=node)
-        type_ = named.get(node) or named.get(f"{space}.{node}")
+        type_ = types_by_name.get(node) or types_by_name.get(f"{space}.{node}")
         if type_ is None:
             raise ValueError(f"unknown type {node!r}")
         return type_
     if isinstance(node, list):
         return AvroType(
-            kind="union", branches=tuple(_parse(branch, named, space) for branch in node)
+            kind="union", branches=tuple(_parse(branch, types_by_name, space) for branch in node)
         )
     kind = node["type"]
     if not isinstance(kind, str):
-        return _parse(kind, named, space)
+        return _parse(kind, types_by_name, space)
     space = node.get("namespace", space)
     if kind == "record":
         parsed = AvroType(
@@ -139,25 +139,25 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
                 AvroField(
                     name=branch["name"],
                     id=branch.get("field-id"),
-                    type=_parse(branch["type"], named, space),
+                    type=_parse(branch["type"], types_by_name, space),
                 )
                 for branch in node["fields"]
             ),
         )
     elif kind == "array":
-        parsed = AvroType(kind=kind, items=_parse(node["items"], named, space))
+        parsed = AvroType(kind=kind, items=_parse(node["items"], types_by_name, space))
     elif kind == "map":
-        parsed = AvroType(kind=kind, items=_parse(node["values"], named, space))
+        parsed = AvroType(kind=kind, items=_parse(node["values"], types_by_name, space))
     elif kind == "fixed":
         parsed = AvroType(kind=kind, size=int(node["size"]))
     elif kind == "enum":
         parsed = AvroType(kind=kind)
     else:
-        return _parse(kind, named, space)
+        return _parse(kind, types_by_name, space)
     if "name" in node:
-        named[node["name"]] = parsed
+        types_by_name[node["name"]] = parsed
         if space:
-            named[f"{space}.{node['name']}"] = parsed
+            types_by_name[f"{space}.{node['name']}"] = parsed
     return parsed
 
 

@@ -202,13 +202,13 @@ def _columns(
     if len(path) > _MAX_DEPTH:
         raise FormatError("avro.schema is nested too deeply")
     if type.kind == "union":
-        others = [branch for branch in type.branches if branch.kind != "null"]
-        if len(others) == 1:
-            yield from _columns(others[0], path, name, names)
+        types = [branch for branch in type.branches if branch.kind != "null"]
+        if len(types) == 1:
+            yield from _columns(types[0], path, name, names)
             return
         if not _is_wanted(name, names):
             return
-        raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
+        raise Unsupported(f"Avro union of {len(types)} types", feature="avro-union")
     if type.kind == "record":
         for field in type.fields:
             assert field.id is not None
@@ -266,10 +266,10 @@ def _arrow_type(type: AvroType) -> pa.DataType:
         case "record":
             return pa.struct([(field.name, _arrow_type(field.type)) for field in type.fields])
         case "union":
-            others = [branch for branch in type.branches if branch.kind != "null"]
-            if len(others) == 1:
-                return _arrow_type(others[0])
-            raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
+            types = [branch for branch in type.branches if branch.kind != "null"]
+            if len(types) == 1:
+                return _arrow_type(types[0])
+            raise Unsupported(f"Avro union of {len(types)} types", feature="avro-union")
         case "map":
             raise Unsupported("Avro type 'map' in a wanted field", feature="avro-type")
         case _:

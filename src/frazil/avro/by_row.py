@@ -111,65 +111,66 @@ def _field(declared: Mapping[str, Any], kind: _Type, key: str, name: str | None 
     )
 
 
-def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
+def _type(node: Any, types_by_name: dict[str, _Type], space: str) -> _Type:
     if isinstance(node, list):
-        return _union(node, named, space)
+        return _union(node, types_by_name, space)
     if isinstance(node, str):
-        named_type = named.get(node) or named.get(f"{space}.{node}")
+        named_type = types_by_name.get(node) or types_by_name.get(f"{space}.{node}")
         return named_type or _primitive(node, {})
     kind = node["type"]
     if not isinstance(kind, str):
-        return _type(kind, named, space)
+        return _type(kind, types_by_name, space)
     space = node.get("namespace", space)
     if kind == "record":
-        reader = _record(node, named, space)
+        reader = _record(node, types_by_name, space)
     elif kind == "array":
-        reader = _array(node, named, space)
+        reader = _array(node, types_by_name, space)
     elif kind == "map":
-        value = _type(node["values"], named, space)
+        value = _type(node["values"], types_by_name, space)
         key_field = _field(node, _primitive("string", {}), "key-id", "key")
         item_field = _field(node, value, "value-id", "value")
         reader = _Type(arrow=pa.map_(key_field, item_field), read=items(pair(text, value.read)))
     else:
         reader = _primitive(kind, node)
     if "name" in node:
-        named[node["name"]] = reader
+        types_by_name[node["name"]] = reader
         if space:
-            named[f"{space}.{node['name']}"] = reader
+            types_by_name[f"{space}.{node['name']}"] = reader
     return reader
 
 
-def _union(branches: list[Any], named: dict[str, _Type], space: str) -> _Type:
-    others = [_type(branch, named, space) for branch in branches if branch != "null"]
-    if len(others) != 1:
+def _union(branches: list[Any], types_by_name: dict[str, _Type], space: str) -> _Type:
+    types = [_type(branch, types_by_name, space) for branch in branches if branch != "null"]
+    if len(types) != 1:
         raise Unsupported(
-            f"an Avro union of {len(others)} types cannot be a column; expected one type and null",
+            f"an Avro union of {len(types)} types cannot be a column; expected one type and null",
             feature="avro unions",
         )
     read = value_readers.union(
-        [nothing if branch == "null" else others[0].read for branch in branches]
+        [nothing if branch == "null" else types[0].read for branch in branches]
     )
-    return _Type(arrow=others[0].arrow, read=read, nullable="null" in branches)
+    return _Type(arrow=types[0].arrow, read=read, nullable="null" in branches)
 
 
-def _record(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
-    kinds = [(declared, _type(declared["type"], named, space)) for declared in node["fields"]]
-    read = value_readers.record([(declared["name"], kind.read) for declared, kind in kinds])
+def _record(node: Mapping[str, Any], types_by_name: dict[str, _Type], space: str) -> _Type:
+    fields = node["fields"]
+    kinds = [(field, _type(field["type"], types_by_name, space)) for field in fields]
+    read = value_readers.record([(field["name"], kind.read) for field, kind in kinds])
     return _Type(
         arrow=pa.struct([_field(declared, kind, "field-id") for declared, kind in kinds]), read=read
     )
 
 
-def _array(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
+def _array(node: Mapping[str, Any], types_by_name: dict[str, _Type], space: str) -> _Type:
     if node.get("logicalType") == "map":  # one whose keys are not text
         parts = {part["name"]: part for part in node["items"]["fields"]}
-        key, value = (_type(parts[name]["type"], named, space) for name in ("key", "value"))
+        key, value = (_type(parts[name]["type"], types_by_name, space) for name in ("key", "value"))
         fields = [
             _field(parts["key"], key, "field-id"),
             _field(parts["value"], value, "field-id"),
         ]
         return _Type(arrow=pa.map_(*fields), read=items(pair(key.read, value.read)))
-    item = _type(node["items"], named, space)
+    item = _type(node["items"], types_by_name, space)
     field = _field(node, item, "element-id", "element")
     return _Type(arrow=pa.list_(field), read=items(item.read))
 

@@ -276,12 +276,12 @@ def numbers(values: Longs) -> pa.Array:
 
 def _number(value: int) -> bytes:
     """One zigzag number."""
-    left = (value << 1) ^ (value >> 63)
+    zigzag = (value << 1) ^ (value >> 63)
     encoded = bytearray()
-    while left >= 0x80:
-        encoded.append(left & 0x7F | 0x80)
-        left >>= 7
-    encoded.append(left)
+    while zigzag >= 0x80:
+        encoded.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    encoded.append(zigzag)
     return bytes(encoded)
 
 

@@ -117,14 +117,14 @@ def check_columns(change: Change, before: EntryBatch, *, planned_at: int) -> lis
     replace: `before` are entries that it changes or removes."""
     if not before.has(COLUMN_FILES):
         return []
-    own = {edit.location for edit in change.columns}  # these compare the column files themselves
+    edited = {edit.location for edit in change.columns}  # these compare the column files themselves
     numbers = before.numpy("tracking.sequence_number")
     ages = before.numpy("tracking.file_sequence_number")
     updated = have_column_files(before) & (numbers > planned_at) & (ages <= planned_at)
     return [
         Conflict(what="columns of the file were updated meanwhile", where=location)
         for location in before.filter(updated).pylist("location")
-        if location not in own
+        if location not in edited
     ]
 
 
@@ -240,8 +240,9 @@ def _still_apply(
     older = np.asarray(deletes.numpy(age) > added.numpy(age).max())
     specs = deletes.pylist("spec_id")
     partitioned = {id for id, spec in context.specs.items() if _has_partitions(spec)}
-    own = set(added.pylist("spec_id"))
-    reach = np.array([spec not in partitioned or own == {spec} for spec in specs], dtype=np.bool_)
+    spec_ids = set(added.pylist("spec_id"))
+    reaches = [spec not in partitioned or spec_ids == {spec} for spec in specs]
+    reach = np.array(reaches, dtype=np.bool_)
     return older & reach
 
 

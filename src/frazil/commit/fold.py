@@ -42,19 +42,19 @@ def fold(
     added = first.added
     removed, gone = _split(second.removed, added)
     replaced, rewritten = _split(second.replaced, added)
-    own = frozenset(_addresses(added))
+    fresh = frozenset(_addresses(added))
     _check_apart(first, second)
-    born = [edit for edit in second.vectors if (edit.location, edit.first_row_id) in own]
-    others = [edit for edit in second.vectors if (edit.location, edit.first_row_id) not in own]
-    kept = ByEntry[VectorEdit]()
-    for edit in united((*first.vectors, *others)):
-        kept.put(_key(edit.location, edit.first_row_id), edit)
+    born = [edit for edit in second.vectors if (edit.location, edit.first_row_id) in fresh]
+    later = [edit for edit in second.vectors if (edit.location, edit.first_row_id) not in fresh]
+    edits = ByEntry[VectorEdit]()
+    for edit in united((*first.vectors, *later)):
+        edits.put(_key(edit.location, edit.first_row_id), edit)
     columns = [*first.columns, *second.columns]
-    on_added = [edit for edit in columns if (edit.location, edit.first_row_id) in own]
-    columns = [edit for edit in columns if (edit.location, edit.first_row_id) not in own]
+    on_added = [edit for edit in columns if (edit.location, edit.first_row_id) in fresh]
+    columns = [edit for edit in columns if (edit.location, edit.first_row_id) not in fresh]
     for batch in (removed, replaced):
         for name, first_row_id in _addresses(batch):
-            kept.pop(_key(name, first_row_id))
+            edits.pop(_key(name, first_row_id))
             key = _key(name, first_row_id)
             columns = [e for e in columns if not _key(e.location, e.first_row_id).is_same(key)]
     if added is not None:
@@ -70,7 +70,7 @@ def fold(
         added=_concat(added, second.added),
         removed=_concat(_plain(first.removed), _plain(removed)),
         replaced=_concat(_plain(first.replaced), _plain(replaced)),
-        vectors=tuple(kept.values()),
+        vectors=tuple(edits.values()),
         columns=tuple(columns),
         updates=(*first.updates, *second.updates),
         searched=(*first.searched, *second.searched),
@@ -133,12 +133,12 @@ def _split(
     batch: EntryBatch | None, added: EntryBatch | None
 ) -> tuple[EntryBatch | None, frozenset[str]]:
     """What leaves the table, and what the first change had only just added."""
-    own = frozenset(_addresses(added))
-    if batch is None or not own:
+    fresh = frozenset(_addresses(added))
+    if batch is None or not fresh:
         return batch, frozenset()
     addresses = _addresses(batch)
-    mine = np.array([address in own for address in addresses], dtype=np.bool_)
-    return batch.filter(~mine), frozenset(name for name, id in addresses if (name, id) in own)
+    mine = np.array([address in fresh for address in addresses], dtype=np.bool_)
+    return batch.filter(~mine), frozenset(name for name, id in addresses if (name, id) in fresh)
 
 
 def _without(batch: EntryBatch, gone: frozenset[str]) -> EntryBatch:
@@ -190,6 +190,6 @@ def _born(added: EntryBatch, edits: list[VectorEdit], merger: VectorMerger) -> E
         places.put(_key(name, first_row_id), row)
     rows = np.array([places.pop(_key(edit.location, edit.first_row_id)) for edit in edits])
     changed = merger.write_merged(added.take(rows)).entries
-    others = np.ones(added.num_rows, dtype=np.bool_)
-    others[rows] = False
-    return EntryBatch.concat([added.filter(others), changed])
+    is_kept = np.ones(added.num_rows, dtype=np.bool_)
+    is_kept[rows] = False
+    return EntryBatch.concat([added.filter(is_kept), changed])

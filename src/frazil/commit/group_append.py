@@ -68,8 +68,8 @@ def _is_plain_append(change: Change) -> bool:
 
 def _are_new_files(added: EntryBatch) -> bool:
     """Files of the table's own folder, without rows that had an id before, or a vector."""
-    given = ("tracking.first_row_id", "tracking.sequence_number", "deletion_vector.location")
-    if any(added.has(key) and added.column(key).null_count < added.num_rows for key in given):
+    keys = ("tracking.first_row_id", "tracking.sequence_number", "deletion_vector.location")
+    if any(added.has(key) and added.column(key).null_count < added.num_rows for key in keys):
         return False
     locations = added.pylist("location")
     return all(name and name[0] != "/" and not paths.is_absolute(name) for name in locations)

@@ -172,11 +172,11 @@ def _spent(entries: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _named_twice(change: Change) -> list[str]:
     """Files that the change names more than once."""
     edits, _ = _edited_entries(change)
-    named: Counter[Any] = Counter(edit.location for edit in edits)
+    mentions: Counter[Any] = Counter(edit.location for edit in edits)
     for batch in (change.removed, change.replaced):
         if batch is not None:
-            named.update(batch.pylist("location"))
-    return sorted(str(location) for location, count in named.items() if count > 1)
+            mentions.update(batch.pylist("location"))
+    return sorted(str(location) for location, count in mentions.items() if count > 1)
 
 
 def _located_apart(
@@ -190,8 +190,8 @@ def _located_apart(
     since it was planned and lacks an entry that it had.
     """
     batches = [change.removed, change.replaced, edited_files(change)]
-    named = [[] if batch is None else _mentions(batch) for batch in batches]
-    located = locate_apart(reader, tree, [mention for part in named for mention in part])
+    mentions = [[] if batch is None else _mentions(batch) for batch in batches]
+    located = locate_apart(reader, tree, [mention for part in mentions for mention in part])
     twice = set(_named_twice(change)).intersection(located.missing)
     torn = twice.difference(located.never_found)
     tip = None if tree.snapshot is None else int(tree.snapshot.snapshot_id)
@@ -201,7 +201,7 @@ def _located_apart(
             "a file can be removed, replaced or given a deletion vector once for each time that "
             "the table lists it"
         )
-    kind = np.repeat(np.arange(3), [len(part) for part in named])
+    kind = np.repeat(np.arange(3), [len(part) for part in mentions])
     removed, replaced, vectors = (located.where(kind == number) for number in range(3))
     return removed, replaced, vectors
 
@@ -250,9 +250,9 @@ def _edited_entries(
         places.put(EntryKey(vector.location, vector.first_row_id, None), place)
     for edit in change.columns:
         key = EntryKey(edit.location, edit.first_row_id, None)
-        known = places.find(key)
-        if known is not None:
-            columns[known].append(edit)
+        entry = places.find(key)
+        if entry is not None:
+            columns[entry].append(edit)
             continue
         places.put(key, len(edits))
         edits.append(edit)

@@ -112,7 +112,7 @@ def _tally(batch: EntryBatch) -> Tally:
         equality_records=int(records[equality].sum()),
     )
     if batch.has(COLUMN_FILES):
-        files = [file for own in column_files_of(batch) for file in own]
+        files = [file for entry_files in column_files_of(batch) for file in entry_files]
         size = sum(file.file_size_in_bytes for file in files)
         counted = replace(counted, column_files=len(files), column_bytes=size)
     if not batch.has("deletion_vector.cardinality"):
@@ -127,11 +127,11 @@ def _tally(batch: EntryBatch) -> Tally:
 
 def check_keys(summary: Mapping[str, str]) -> None:
     """Refuse keys of a caller that would overwrite what the commit says of itself."""
-    taken = sorted(RESERVED.intersection(summary))
-    if taken:
+    reserved = sorted(RESERVED.intersection(summary))
+    if reserved:
         raise InvalidInput(
-            f"summary keys {', '.join(taken)} are set by the commit itself; use keys of your own, "
-            "for instance with a prefix"
+            f"summary keys {', '.join(reserved)} are set by the commit itself; use keys of your "
+            "own, for instance with a prefix"
         )
 
 

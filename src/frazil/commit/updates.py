@@ -35,13 +35,13 @@ class SetProperties:
     @staticmethod
     def of(updates: object, remove: object = ()) -> SetProperties:
         """From what a user gives; refuses what is not text."""
-        given = {} if updates is None else updates
-        check_texts(given, "property")
-        check_values(cast(Mapping[str, str], given))
+        settings = {} if updates is None else updates
+        check_texts(settings, "property")
+        check_values(cast(Mapping[str, str], settings))
         if isinstance(remove, str | bytes) or not isinstance(remove, Iterable):
             raise InvalidInput(f"remove is {remove!r}; expected a list of property names")
         removals = tuple(check_text(key, "a property to remove") for key in remove)
-        return SetProperties(updates=dict(cast(Mapping[str, str], given)), removals=removals)
+        return SetProperties(updates=dict(cast(Mapping[str, str], settings)), removals=removals)
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
         return metadata.with_properties(self.updates, removals=self.removals, now_ms=now_ms)
@@ -160,8 +160,8 @@ class RemoveSnapshots:
     snapshot_ids: tuple[int, ...]
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
-        named = {int(ref.snapshot_id): name for name, ref in metadata.refs.items()}
-        held = [(id, named[id]) for id in self.snapshot_ids if id in named]
+        names_by_target = {int(ref.snapshot_id): name for name, ref in metadata.refs.items()}
+        held = [(id, names_by_target[id]) for id in self.snapshot_ids if id in names_by_target]
         if held:
             raise CommitConflict(
                 "snapshots to expire got a name meanwhile; plan the expiry again",
@@ -183,8 +183,8 @@ class SetStatistics:
     entry: Mapping[str, Any]
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
-        kept = _without(metadata.statistics, {str(self.entry["snapshot-id"])})
-        return replace(metadata, statistics=(*kept, self.entry), last_updated_ms=now_ms)
+        statistics = _without(metadata.statistics, {str(self.entry["snapshot-id"])})
+        return replace(metadata, statistics=(*statistics, self.entry), last_updated_ms=now_ms)
 
 
 def _without(

@@ -102,8 +102,8 @@ def condition(
         raise (error if error.is_certain else plain_problem) from None
     from frazil.filter.prune.tree_filter import filter_of
 
-    known = None if expressions is None else expressions()
-    return Condition(filter=filter_of([[tree]], schema, expressions=known), sql=sql)
+    declared = None if expressions is None else expressions()
+    return Condition(filter=filter_of([[tree]], schema, expressions=declared), sql=sql)
 
 
 def text_of(where: Where, params: Sequence[Any], schema: Schema) -> str | None:
@@ -155,16 +155,16 @@ def _of_frames(
         one = condition(part.sql, schema, case_sensitive=case_sensitive, expressions=expressions)
         filters.append(one.filter)
         is_plain &= one.sql is None
-    whole = conjunction(filters)
+    conjoined = conjunction(filters)
     if is_plain:
-        return Condition(filter=whole)
+        return Condition(filter=conjoined)
     text = " AND ".join(part.sql for part in parts)
     sql = condition(f"({text})", schema, case_sensitive=case_sensitive).sql
     assert sql is not None
-    return Condition(filter=whole, sql=sql)
+    return Condition(filter=conjoined, sql=sql)
 
 
 def _metadata(schema: Schema) -> dict[str, None]:
     """Metadata columns whose names the table does not use itself."""
-    own = {field.name for field in schema.fields}
-    return {name: None for name in _METADATA if name not in own}
+    column_names = {field.name for field in schema.fields}
+    return {name: None for name in _METADATA if name not in column_names}

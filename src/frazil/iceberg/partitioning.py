@@ -145,10 +145,10 @@ def _published(part: PartitionField) -> PartitionField:
     return replace(part, transform=VoidTransform(), other_source_ids=())
 
 
-def as_known(spec: PartitionSpec, known: Iterable[PartitionSpec]) -> PartitionSpec:
+def as_known(spec: PartitionSpec, specs: Iterable[PartitionSpec]) -> PartitionSpec:
     """A client's spec with the fields of several columns that it was shown as `void`."""
-    shown = {_published(part): part for old in known for part in old.fields if part.is_joint}
-    return PartitionSpec(*(shown.get(part, part) for part in spec.fields), spec_id=spec.spec_id)
+    joint = {_published(part): part for old in specs for part in old.fields if part.is_joint}
+    return PartitionSpec(*(joint.get(part, part) for part in spec.fields), spec_id=spec.spec_id)
 
 
 def fresh_spec(spec: PartitionSpec, old: Schema, fresh: Schema) -> PartitionSpec:

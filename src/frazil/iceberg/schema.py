@@ -177,10 +177,10 @@ class Schema:
 
     def _check_identifier(self, field_id: int) -> None:
         field = self.find_field(field_id)
-        around: list[ice.NestedField] = []
+        parents: list[ice.NestedField] = []
         parent = self.parent_ids.get(field_id)
         while parent is not None:
-            around.append(self._fields_by_id[parent])
+            parents.append(self._fields_by_id[parent])
             parent = self.parent_ids.get(parent)
         if not field.field_type.is_primitive:
             problem = f"it is a {str(field.field_type).split('<', 1)[0]}"
@@ -188,9 +188,9 @@ class Schema:
             problem = f"it is a {field.field_type}"
         elif not field.required:
             problem = "it is not required"
-        elif not all(outer.field_type.is_struct for outer in around):
+        elif not all(outer.field_type.is_struct for outer in parents):
             problem = "it is inside a list or a map"
-        elif not all(outer.required for outer in around):
+        elif not all(outer.required for outer in parents):
             problem = "it is inside a struct that is not required"
         else:
             return
@@ -223,7 +223,7 @@ def index_name_by_id(fields: Iterable[ice.NestedField]) -> dict[int, str]:
 
 def _named(
     fields: Iterable[ice.NestedField],
-    around: str = "",
+    prefix: str = "",
     short: str = "",
     *,
     of: ice.IcebergType | None = None,
@@ -231,7 +231,7 @@ def _named(
     """Full name, id and short name, of the fields and everything inside them. Short names leave out
     `element` and `value` where these are structs."""
     for field in fields:
-        full, brief = f"{around}{field.name}", f"{short}{field.name}"
+        full, brief = f"{prefix}{field.name}", f"{short}{field.name}"
         yield full, field.field_id, brief
         kind = field.field_type
         is_value = isinstance(of, ice.MapType) and field.name != "key"
@@ -260,9 +260,9 @@ def _ids_by_name(fields: Fields) -> dict[str, int]:
 
 def prune_columns(schema: Schema, ids: Collection[int]) -> Schema:
     """The schema with the fields of these ids, whole, and with what is around them."""
-    kept = (_pruned(field, ids) for field in schema.fields)
+    fields = (_pruned(field, ids) for field in schema.fields)
     return Schema(
-        *(field for field in kept if field is not None),
+        *(field for field in fields if field is not None),
         schema_id=schema.schema_id,
         identifier_field_ids=[id for id in schema.identifier_field_ids if id in ids],
     )

@@ -294,9 +294,9 @@ _NUMBERED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 def parse_transform(text: str, *, sources: int = 1) -> Transform:
     """The transform that a name means when it is applied to so many columns. Raises ValueError."""
-    named = _NAMED.get(text)
-    if named is not None and (sources == 1 or isinstance(named, VoidTransform)):
-        return named
+    unsized = _NAMED.get(text)
+    if unsized is not None and (sources == 1 or isinstance(unsized, VoidTransform)):
+        return unsized
     numbered = _NUMBERED.fullmatch(text)
     if numbered is not None and numbered[1] == "bucket":
         kind = BucketTransform if sources == 1 else JointBucketTransform

@@ -434,9 +434,9 @@ _SHAPES: Final = re.compile(
 
 def primitive_type(text: str) -> PrimitiveType:
     """The type of a name in metadata. Raises ValueError."""
-    named = _NAMED.get(text)
-    if named is not None:
-        return named
+    primitive = _NAMED.get(text)
+    if primitive is not None:
+        return primitive
     numbers = _NUMBERS.fullmatch(text)
     if numbers is not None:
         if numbers[1]:

@@ -109,7 +109,7 @@ def _metadata(
 ) -> TableMetadata:
     """The source's definition under a new identity. Sequence numbers and row ids go on from it."""
     source = handle.metadata
-    own = {*PATH_PROPERTIES, SERVE_LOCATION.key}
+    own_properties = {*PATH_PROPERTIES, SERVE_LOCATION.key}
     origin = {
         SOURCE_NAME: handle.name,
         SOURCE_UUID: str(source.table_uuid),
@@ -117,7 +117,7 @@ def _metadata(
     }
     if snapshot is not None:
         origin[SOURCE_SNAPSHOT] = str(snapshot.snapshot_id)
-    kept = {key: value for key, value in source.properties.items() if key not in own}
+    kept = {key: value for key, value in source.properties.items() if key not in own_properties}
     return replace(
         source,
         table_uuid=uuid.uuid4(),
@@ -161,8 +161,8 @@ def _absolute(batch: EntryBatch, location: str) -> EntryBatch:
     if not batch.has(COLUMN_FILES):
         return batch
     files = [
-        [replace(file, location=paths.resolve(location, file.location)) for file in own]
-        for own in column_files_of(batch)
+        [replace(file, location=paths.resolve(location, file.location)) for file in column_files]
+        for column_files in column_files_of(batch)
     ]
     return with_column_files(batch, files)
 
@@ -205,6 +205,6 @@ def _with_vectors(entries: EntryBatch, edits: list[VectorEdit], copy: TableHandl
         "deletion_vector.location",
         paths.resolve_all(copy.location, changed.column("deletion_vector.location")),
     )
-    others = np.ones(entries.num_rows, dtype=np.bool_)
-    others[rows] = False
-    return EntryBatch.concat([entries.filter(others), changed])
+    is_unmatched = np.ones(entries.num_rows, dtype=np.bool_)
+    is_unmatched[rows] = False
+    return EntryBatch.concat([entries.filter(is_unmatched), changed])

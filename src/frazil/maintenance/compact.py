@@ -300,15 +300,15 @@ class _Job:
         sink = replace(sink, properties=self._properties, sort_order=UNSORTED)
         files = self.engine.sorted(part, order, sink)
         entries = EntryBatch.concat([file.entries for file in files])
-        own = handle.metadata.sort_order()
-        if isinstance(order, SortOrder) and own.fields == order.fields and entries.num_rows:
-            entries = entries.with_constant("sort_order_id", own.order_id)
+        table_order = handle.metadata.sort_order()
+        if isinstance(order, SortOrder) and table_order.fields == order.fields and entries.num_rows:
+            entries = entries.with_constant("sort_order_id", table_order.order_id)
         return entries
 
     @property
     def _properties(self) -> dict[str, str]:
-        own = self.planned.scan._handle.metadata.properties
-        return {**own, TARGET_FILE_SIZE.key: str(self.target_file_bytes)}
+        table_properties = self.planned.scan._handle.metadata.properties
+        return {**table_properties, TARGET_FILE_SIZE.key: str(self.target_file_bytes)}
 
 
 def _rows(reader: TaskReader, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:

@@ -133,9 +133,9 @@ def _check_pickable(changes: TreeChanges) -> None:
 
 def _common(ancestry: Ancestry, lineage: list[Snapshot], snapshot: Snapshot) -> int | None:
     """The newest snapshot that both histories have."""
-    own = {int(snapshot.snapshot_id) for snapshot in lineage}
+    lineage_ids = {int(snapshot.snapshot_id) for snapshot in lineage}
     for ancestor in ancestry.lineage(int(snapshot.snapshot_id)):
-        if int(ancestor.snapshot_id) in own:
+        if int(ancestor.snapshot_id) in lineage_ids:
             return int(ancestor.snapshot_id)
     return None
 
@@ -175,8 +175,8 @@ def _on_branch(handle: TableHandle, tip: Snapshot | None, change: Change) -> Cha
     upgraded table gives ids to the rows from before the upgrade by itself."""
     reader = handle.reader()
     batches = [change.removed, change.replaced, edited_files(change)]
-    named = [batch for batch in batches if batch is not None]
-    if not named or not locate(reader, reader.tree(tip), EntryBatch.concat(named)).missing:
+    present = [batch for batch in batches if batch is not None]
+    if not present or not locate(reader, reader.tree(tip), EntryBatch.concat(present)).missing:
         return change
     without = [None if b is None else b.without(FIRST_ROW_ID) for b in batches]
     vectors = tuple(replace(edit, first_row_id=None) for edit in change.vectors)
@@ -193,7 +193,7 @@ def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]
     born = np.asarray(pc.is_valid(added.column("deletion_vector.location")))
     if not born.any():
         return added
-    chosen, others = added.filter(born), added.filter(~born)
+    chosen, remaining = added.filter(born), added.filter(~born)
     rows = zip(
         chosen.pylist("location"),
         chosen.pylist("record_count"),
@@ -214,7 +214,7 @@ def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]
     )
     changed = merger.write_merged(without_vector(chosen)).entries
     written += [paths.resolve(handle.location, path) for path, _ in merger.written]
-    return EntryBatch.concat([others, changed])
+    return EntryBatch.concat([remaining, changed])
 
 
 def _named(gone: EntryBatch) -> EntryBatch | None:

@@ -51,15 +51,15 @@ class Purged:
     def __str__(self) -> str:
         if not self.old_files:
             return f"{self.table}: no data file has deleted rows"
-        left = len(self.files_left())
+        remaining = len(self.files_left())
         text = (
             f"{self.table}: {counted(self.rows, 'deleted row')} purged from "
             f"{counted(len(self.old_files), 'file')}"
         )
-        if not left:
+        if not remaining:
             return f"{text}; none of these files exists any more"
         return (
-            f"{text}; {counted(left, 'old file')} still in the storage until "
+            f"{text}; {counted(remaining, 'old file')} still in the storage until "
             f"{counted(len(self.snapshots), 'older snapshot')} "
             f"{'expires' if len(self.snapshots) == 1 else 'expire'}"
         )

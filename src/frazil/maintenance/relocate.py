@@ -31,8 +31,8 @@ def copy_table(
     """
     place = checked_location(to)
     places = Places()
-    own, target = places.folder(handle.location), places.folder(place)
-    if target.startswith(own) or own.startswith(target):
+    current, target = places.folder(handle.location), places.folder(place)
+    if target.startswith(current) or current.startswith(target):
         raise InvalidInput(f"{to} and {handle.location} overlap; choose another place")
     metadata = handle.refresh().metadata
     history = _history(handle)
@@ -44,10 +44,10 @@ def copy_table(
     files |= statistics_files(
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
-    mine = sorted(path for path in files if places.file(path).startswith(own))
+    mine = sorted(path for path in files if places.file(path).startswith(current))
 
     def copy(path: str) -> None:
-        _copy(handle.storage, path, storage, f"{place}/{places.file(path)[len(own) :]}")
+        _copy(handle.storage, path, storage, f"{place}/{places.file(path)[len(current) :]}")
 
     for _ in run_all(mine, copy, what="files copied", progress=progress):
         pass
@@ -78,9 +78,9 @@ def _check_free(handle: TableHandle, to: str) -> None:
     """The name must not be left without a table because its new place is taken."""
     neighbours = getattr(handle.head, "neighbourhood", None)
     places = Places()
-    for other in () if neighbours is None else neighbours().tables:
-        if places.folder(other.location) == places.folder(to):
-            raise AlreadyExists(f"{to}: is the location of table {other.name}")
+    for neighbour in () if neighbours is None else neighbours().tables:
+        if places.folder(neighbour.location) == places.folder(to):
+            raise AlreadyExists(f"{to}: is the location of table {neighbour.name}")
 
 
 def _history(handle: TableHandle) -> History:

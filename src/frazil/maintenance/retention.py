@@ -25,13 +25,13 @@ class Ancestry:
     @staticmethod
     def of(snapshots: Iterable[Snapshot]) -> Ancestry:
         """The graph of a history."""
-        known = {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
+        snapshots_by_id = {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
         children: dict[int, tuple[int, ...]] = {}
-        for id, snapshot in known.items():
+        for id, snapshot in snapshots_by_id.items():
             parent = snapshot.parent_snapshot_id
             if parent is not None:
                 children[int(parent)] = (*children.get(int(parent), ()), id)
-        return Ancestry(snapshots=known, children=children)
+        return Ancestry(snapshots=snapshots_by_id, children=children)
 
     def lineage(self, snapshot_id: int) -> Iterator[Snapshot]:
         """A snapshot and its ancestors, newest first, as far as they are kept."""
@@ -100,36 +100,36 @@ def due(metadata: TableMetadata, snapshots: Iterable[Snapshot], rules: Retention
         name for name, ref in metadata.refs.items() if _is_stale(name, ref, ancestry, rules)
     )
     refs = {name: ref for name, ref in metadata.refs.items() if name not in gone}
-    kept: set[int] = set()
-    named: set[int] = set()
+    retained: set[int] = set()
+    ref_targets: set[int] = set()
     for ref in refs.values():
-        kept |= _kept_by(ref, ancestry, rules)
+        retained |= _kept_by(ref, ancestry, rules)
         if ref.kind is RefKind.BRANCH:
-            named.update(int(s.snapshot_id) for s in ancestry.lineage(int(ref.snapshot_id)))
-        named.add(int(ref.snapshot_id))
-    kept |= {
+            ref_targets.update(int(s.snapshot_id) for s in ancestry.lineage(int(ref.snapshot_id)))
+        ref_targets.add(int(ref.snapshot_id))
+    retained |= {
         id
         for id, snapshot in ancestry.snapshots.items()
-        if id not in named and snapshot.timestamp_ms >= rules.older_than_ms
+        if id not in ref_targets and snapshot.timestamp_ms >= rules.older_than_ms
     }
-    due_now = [snapshot for id, snapshot in ancestry.snapshots.items() if id not in kept]
+    due_now = [snapshot for id, snapshot in ancestry.snapshots.items() if id not in retained]
     return Due(snapshots=_oldest_first(due_now), refs=gone)
 
 
 def chosen(metadata: TableMetadata, snapshots: Iterable[Snapshot], ids: Collection[int]) -> Due:
     """The snapshots of these ids; those that a branch or tag points at are refused."""
-    known = {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
-    unknown = sorted(set(ids) - known.keys())
+    snapshots_by_id = {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
+    unknown = sorted(set(ids) - snapshots_by_id.keys())
     if unknown:
         raise InvalidInput(f"no snapshot {', '.join(map(str, unknown[:5]))}; it may have expired")
-    named = {int(ref.snapshot_id): name for name, ref in metadata.refs.items()}
-    held = [f"{id} ({named[id]})" for id in ids if id in named]
+    names_by_target = {int(ref.snapshot_id): name for name, ref in metadata.refs.items()}
+    held = [f"{id} ({names_by_target[id]})" for id in ids if id in names_by_target]
     if held:
         raise InvalidInput(
             f"branches or tags point at snapshots to expire: {', '.join(held[:5])}; "
             "move or drop them first"
         )
-    return Due(snapshots=_oldest_first(known[id] for id in set(ids)))
+    return Due(snapshots=_oldest_first(snapshots_by_id[id] for id in set(ids)))
 
 
 def _is_stale(name: str, ref: SnapshotRef, ancestry: Ancestry, rules: Retention) -> bool:
@@ -148,13 +148,13 @@ def _kept_by(ref: SnapshotRef, ancestry: Ancestry, rules: Retention) -> set[int]
     min_snapshots = (
         rules.keep_last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
     )
-    kept: set[int] = {int(ref.snapshot_id)}
+    retained: set[int] = {int(ref.snapshot_id)}
     for snapshot in ancestry.lineage(int(ref.snapshot_id)):
         id = int(snapshot.snapshot_id)
-        if id not in kept and len(kept) >= min_snapshots and snapshot.timestamp_ms < since:
+        if id not in retained and len(retained) >= min_snapshots and snapshot.timestamp_ms < since:
             break
-        kept.add(id)
-    return kept
+        retained.add(id)
+    return retained
 
 
 def _oldest_first(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:

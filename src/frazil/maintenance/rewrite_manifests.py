@@ -69,13 +69,13 @@ class _All:
 
     def choose(self, handle: TableHandle, tree: Tree) -> tuple[str, ...] | None:
         everything = tree.leaves()
-        kept = with_equality_deletes(handle.reader(), everything)
-        refs = [ref for ref in everything if ref not in kept]
+        with_equality = with_equality_deletes(handle.reader(), everything)
+        refs = [ref for ref in everything if ref not in with_equality]
         if self.only is not None:
             unknown = sorted(set(self.only) - {ref.location for ref in everything})
             if unknown:
                 raise NotFound(f"{handle.name}: no leaf {unknown[0]} in the current snapshot")
-            staying = sorted(set(self.only) & {ref.location for ref in kept})
+            staying = sorted(set(self.only) & {ref.location for ref in with_equality})
             if staying:
                 raise InvalidInput(
                     f"{handle.name}: leaf {staying[0]} has equality deletes, which leaves of "
@@ -168,10 +168,10 @@ def _change(
     written: tuple[str, ...] = ()
     old = {leaf.location for leaf in tree.leaves() if leaf.format_version == 0}
     if old.intersection(chosen):
-        taken = take_over(handle, tip)
-        if taken is not None:
-            deletes, written = taken.deletes, taken.written
-            chosen = tuple(sorted({*chosen, *taken.leaves}))
+        takeover = take_over(handle, tip)
+        if takeover is not None:
+            deletes, written = takeover.deletes, takeover.written
+            chosen = tuple(sorted({*chosen, *takeover.leaves}))
     change = Change(
         branch=branch, base_snapshot_id=base, rewrite_leaves=chosen, carried_deletes=deletes
     )

@@ -89,8 +89,8 @@ class Modified:
         replaced_rows = [rows_of.pop(key) for key in entry_keys(modified)]
         rows = [-1 if row is None else row for row in replaced_rows]
         old = replaced.take(rows) if -1 not in rows else _predecessors(replaced, modified, rows)
-        others = replaced.take(sorted(rows_of.values()))
-        return Modified(before=old, after=modified, others=others)
+        earlier = replaced.take(sorted(rows_of.values()))
+        return Modified(before=old, after=modified, others=earlier)
 
 
 def _predecessors(replaced: EntryBatch, modified: EntryBatch, rows: Sequence[int]) -> EntryBatch:

@@ -111,8 +111,10 @@ def _minus(batch: EntryBatch | None, others: EntryBatch | None) -> EntryBatch | 
     if batch is None or others is None:
         return batch
     names = set(_names(others))
-    left = batch.filter(np.array([name not in names for name in _names(batch)], dtype=np.bool_))
-    return left if left.num_rows else None
+    remaining = batch.filter(
+        np.array([name not in names for name in _names(batch)], dtype=np.bool_)
+    )
+    return remaining if remaining.num_rows else None
 
 
 def tasks_for(reader: TreeReader, files: EntryBatch, deletes: EntryBatch | None) -> list[Task]:

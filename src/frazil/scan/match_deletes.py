@@ -69,9 +69,9 @@ def _oldest(root: EntryBatch, rows: np.ndarray[Any, np.dtype[np.int64]]) -> int:
     """The smallest data sequence number that a file of these entries can have."""
     picked = root.select({"content_type", MIN_SEQUENCE, "tracking.sequence_number"}).take(rows)
     in_leaf = picked.numpy("content_type") == ContentType.DATA_MANIFEST
-    least = picked.numpy(MIN_SEQUENCE, missing=0)
+    min_sequence = picked.numpy(MIN_SEQUENCE, missing=0)
     sequence_numbers = picked.numpy("tracking.sequence_number", missing=0)
-    return int(np.where(in_leaf, least, sequence_numbers).min())
+    return int(np.where(in_leaf, min_sequence, sequence_numbers).min())
 
 
 def _in_partitions(

@@ -216,18 +216,18 @@ class RowFeed:
             for part in step.removed
             for batch in reader.read(part.task, only=part.positions)
         ]
-        left = pa.chunked_array(deleted, pa.int64()).drop_null().combine_chunks()
-        if not len(left):
+        deleted_ids = pa.chunked_array(deleted, pa.int64()).drop_null().combine_chunks()
+        if not len(deleted_ids):
             return None
         updated: list[pa.Array] = []
         carried: list[pa.Array] = []
         for part in step.added:
             for batch in reader.read(part.task, only=part.positions):
                 ids, ages = batch.column(0), batch.column(1)
-                met = pc.is_in(ids, value_set=left)
+                is_deleted = pc.is_in(ids, value_set=deleted_ids)
                 old = pc.fill_null(pc.less_equal(ages, step.since_sequence_number), False)
-                carried.append(ids.filter(pc.and_(met, old)))
-                updated.append(ids.filter(pc.and_(met, pc.invert(old))))
+                carried.append(ids.filter(pc.and_(is_deleted, old)))
+                updated.append(ids.filter(pc.and_(is_deleted, pc.invert(old))))
         return _Moves(updated=_ids(updated) if self.pair_updates else None, carried=_ids(carried))
 
 

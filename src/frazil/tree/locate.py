@@ -314,11 +314,11 @@ def _index_in(entries: EntryBatch, listed: EntryBatch) -> Rows:
     if not entries.has(FIRST_ROW_ID) or not listed.num_rows:
         return rows
     row_ids, its = entries.numpy(FIRST_ROW_ID), listed.numpy(FIRST_ROW_ID)
-    others = (rows >= 0) & (row_ids >= 0) & (its[rows] >= 0) & (its[rows] != row_ids)
-    if others.any():  # listed twice, or again after it was removed
+    has_other_ids = (rows >= 0) & (row_ids >= 0) & (its[rows] >= 0) & (its[rows] != row_ids)
+    if has_other_ids.any():  # listed twice, or again after it was removed
         keys = zip(names.to_pylist(), its.tolist(), strict=True)
         by_id = {key: row for row, key in enumerate(keys)}
-        for row in np.flatnonzero(others).tolist():
+        for row in np.flatnonzero(has_other_ids).tolist():
             name = entries.column("location")[row].as_py()
             rows[row] = by_id.get((name, int(row_ids[row])), -1)
     return rows

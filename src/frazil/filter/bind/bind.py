@@ -91,17 +91,17 @@ def _null_test(op: Op, column: Column) -> BooleanExpression:
     return AlwaysFalse() if op is Op.IS_NULL else AlwaysTrue()
 
 
-def _with_nan(op: Op, column: Column, others: Sequence[Place]) -> BooleanExpression:
+def _with_nan(op: Op, column: Column, other_places: Sequence[Place]) -> BooleanExpression:
     """A comparison with NaN, which equals itself and is greater than every number."""
     if op in (Op.IN, Op.EQ):
         parts: list[BooleanExpression] = [BoundPredicate(Op.IS_NAN, column)]
-        if others:
-            parts.append(predicate(op, column, [_literal(place, column) for place in others]))
+        if other_places:
+            parts.append(predicate(op, column, [_literal(place, column) for place in other_places]))
         return disjunction(parts)
     if op in (Op.NOT_IN, Op.NE):
         parts = [_null_test(Op.NOT_NULL, column), BoundPredicate(Op.NOT_NAN, column)]
-        if others:
-            parts.append(predicate(op, column, [_literal(place, column) for place in others]))
+        if other_places:
+            parts.append(predicate(op, column, [_literal(place, column) for place in other_places]))
         return conjunction(parts)
     if op is Op.GE:
         return BoundPredicate(Op.IS_NAN, column)

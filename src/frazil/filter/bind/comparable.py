@@ -87,25 +87,25 @@ def vector(
             array = pc.cast(array, target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
-    known: Mask | None = None
+    is_value: Mask | None = None
     if array.null_count:
-        known = to_numpy(pc.is_valid(array))
+        is_value = to_numpy(pc.is_valid(array))
     if isinstance(type_, DecimalType):
         if type_.precision > _NARROW_DIGITS:
-            return _ArrowVector(array, known)
+            return _ArrowVector(array, is_value)
         pairs = _buffer(array, "<i8", width=2)
-        return _NumpyVector(pairs[:, 0], known, scale=type_.scale)
+        return _NumpyVector(pairs[:, 0], is_value, scale=type_.scale)
     code = _NUMPY.get(target)
     if code is None:
-        return _ArrowVector(array, known)
+        return _ArrowVector(array, is_value)
     if target == pa.bool_():
         array = pc.cast(array, pa.uint8())
     values = _buffer(array, code)
     if values.dtype.kind == "f" and not nan_known:
         nan = np.isnan(values)
         if nan.any():
-            known = ~nan if known is None else known & ~nan
-    return _NumpyVector(values, known)
+            is_value = ~nan if is_value is None else is_value & ~nan
+    return _NumpyVector(values, is_value)
 
 
 def _buffer(array: pa.Array, code: str, *, width: int = 1) -> np.ndarray[Any, Any]:

@@ -132,10 +132,10 @@ class _Recorded:
     def isin(self, values: Iterable[Any]) -> _Recorded:
         if isinstance(values, _Recorded):
             raise t.refusal("isin of another column", t.Logic.PANDAS)
-        plain = tuple(_value(value) for value in values)
-        if any(value is None or value != value for value in plain):
+        python_values = tuple(_value(value) for value in values)
+        if any(value is None or value != value for value in python_values):
             raise t.refusal("isin with a missing value", t.Logic.PANDAS, "add | column.isna()")
-        return _Recorded(t.OneOf(self._column(), plain, null_is_value=True))
+        return _Recorded(t.OneOf(self._column(), python_values, null_is_value=True))
 
     def between(self, left: Any, right: Any, inclusive: str = "both") -> _Recorded:
         if inclusive not in _BOUNDS:

@@ -166,11 +166,11 @@ class _Writer:
         if self._logic is t.Logic.POLARS or not floats:
             return test
         if says is Op.NE or (says is not op and says is not Op.EQ):
-            others = {left: right, right: left}
+            opposite_sides = {left: right, right: left}
             return _some(
                 test,
                 *(
-                    _every(self._nan(column), self._null(others[column], negated=True))
+                    _every(self._nan(column), self._null(opposite_sides[column], negated=True))
                     for column in floats
                 ),
             )

@@ -218,8 +218,8 @@ def _confined(condition: ComparedValues, stats: Stats) -> Mask | None:
 
 
 def _certain(mask: Mask, *vectors: Comparable) -> Mask:
-    known = [vector.known for vector in vectors if vector.known is not None]
-    return reduce(and_, known, mask)
+    value_masks = [vector.known for vector in vectors if vector.known is not None]
+    return reduce(and_, value_masks, mask)
 
 
 # --- must match ----------------------------------------------------------------------------------

@@ -109,11 +109,11 @@ def tree_key(tree: n.Expression, id_of: Callable[[n.Expression], int | None]) ->
         field_id = None if node is None else id_of(node)
         if field_id is not None:
             return {"column": field_id}
-        kept = {key: plain(item) for key, item in value.items() if key not in _LEFT_OUT}
+        relevant = {key: plain(item) for key, item in value.items() if key not in _LEFT_OUT}
         if value.get("class") == "FUNCTION":
             schema, name = function_name(value)
-            kept["qualified_name"] = [schema, _SAME_FUNCTIONS.get(name, name)]
-        return kept
+            relevant["qualified_name"] = [schema, _SAME_FUNCTIONS.get(name, name)]
+        return relevant
 
     try:
         return json.dumps(plain(tree.raw), sort_keys=True, default=str)

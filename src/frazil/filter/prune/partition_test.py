@@ -176,15 +176,15 @@ def holds(condition: ComparedValues, values: Comparable | None, count: int) -> M
     op = condition.op
     if values is None:
         return np.full(count, op in (Op.IS_NULL, Op.NOT_NAN))
-    known = values.known
+    has_value = values.known
     if op is Op.IS_NULL:
-        return np.zeros(count, dtype=np.bool_) if known is None else ~known
+        return np.zeros(count, dtype=np.bool_) if has_value is None else ~has_value
     if op is Op.NOT_NULL:
-        return np.ones(count, dtype=np.bool_) if known is None else known
+        return np.ones(count, dtype=np.bool_) if has_value is None else has_value
     if op is Op.NOT_NAN:
-        return ~values.nan() if known is None else ~values.nan() | ~known
+        return ~values.nan() if has_value is None else ~values.nan() | ~has_value
     mask = _compared(condition, values)
-    return mask if known is None else mask & known
+    return mask if has_value is None else mask & has_value
 
 
 def _compared(condition: ComparedValues, values: Comparable) -> Mask:
@@ -241,8 +241,8 @@ class Equalities:
             if operator_of(predicate) not in (Op.EQ, Op.IN):
                 continue
             field_id = predicate.term.field.field_id
-            known = chosen.get(field_id)
-            if known is None or len(literals_of(predicate)) < len(literals_of(known)):
+            narrowest = chosen.get(field_id)
+            if narrowest is None or len(literals_of(predicate)) < len(literals_of(narrowest)):
                 chosen[field_id] = predicate
         return Equalities(by_column=chosen)
 
@@ -292,5 +292,5 @@ def joint_tests(
 
 
 def _array(values: Sequence[Any], kind: IcebergType) -> pa.Array:
-    plain = [value.bytes if isinstance(value, UUID) else value for value in values]
-    return pa.array(plain, arrow_type(kind))
+    storable = [value.bytes if isinstance(value, UUID) else value for value in values]
+    return pa.array(storable, arrow_type(kind))

@@ -206,9 +206,9 @@ class Filter:
 
         It finds the same entries as `prune` and costs more, so it is optional.
         """
-        known: dict[Reason, int] = {}
-        codes = _reasons(self.root, _View(batch), known)
-        return Reasons(codes=codes, reasons=tuple(known))
+        codes_by_reason: dict[Reason, int] = {}
+        codes = _reasons(self.root, _View(batch), codes_by_reason)
+        return Reasons(codes=codes, reasons=tuple(codes_by_reason))
 
     def residual_needed(self, batch: EntryBatch) -> Mask:
         """Where some rows might match and others not: the file's rows have to be filtered.
@@ -375,8 +375,8 @@ def _keys(node: _Leaf | _Node | bool) -> set[str]:
 
 def _sources(leaf: _Leaf) -> tuple[int, ...]:
     """The columns whose bounds say that a partition value cannot be null."""
-    own = (predicate.term.field.field_id for predicate in leaf.predicates)
-    return (*own, *(test.field_id for test in leaf.derived))
+    field_ids = (predicate.term.field.field_id for predicate in leaf.predicates)
+    return (*field_ids, *(test.field_id for test in leaf.derived))
 
 
 # --- evaluating ----------------------------------------------------------------------------------
@@ -490,12 +490,12 @@ def _might(node: _Leaf | _Node | bool, view: _View) -> _Might:
     return _Might(partition=partition, derived=derived, bounds=own)
 
 
-def _reasons(node: _Leaf | _Node | bool, view: _View, known: dict[Reason, int]) -> Codes:
+def _reasons(node: _Leaf | _Node | bool, view: _View, codes_by_reason: dict[Reason, int]) -> Codes:
     """As `_might`, with the reason in place of each False."""
     codes = np.full(view.count, -1, dtype=np.int32)
     if isinstance(node, bool):
         if not node:
-            codes[:] = _code(Reason(field_ids=(), by="bounds", text="false"), known)
+            codes[:] = _code(Reason(field_ids=(), by="bounds", text="false"), codes_by_reason)
         return codes
     if isinstance(node, _Leaf):
         might = _might(node, view)
@@ -507,9 +507,9 @@ def _reasons(node: _Leaf | _Node | bool, view: _View, known: dict[Reason, int]) 
                 ids = (predicate.term.field.field_id for predicate in node.predicates)
                 text = " and ".join(filter_text(predicate) for predicate in node.predicates)
                 reason = Reason(field_ids=tuple(ids), by=by, text=text)
-                codes[ruled_out] = _code(reason, known)
+                codes[ruled_out] = _code(reason, codes_by_reason)
         return codes
-    parts = [_reasons(child, view, known) for child in node.children]
+    parts = [_reasons(child, view, codes_by_reason) for child in node.children]
     if node.every:
         for part in parts:
             codes = np.where(codes < 0, part, codes)
@@ -517,15 +517,15 @@ def _reasons(node: _Leaf | _Node | bool, view: _View, known: dict[Reason, int]) 
     # An OR rules an entry out only where every side does.
     joined = np.stack(parts)
     everywhere: Mask = np.all(joined >= 0, axis=0)
-    reasons = tuple(known)
+    reasons = tuple(codes_by_reason)
     for combination in np.unique(joined[:, everywhere], axis=1).T:
         same = everywhere & (joined == combination[:, None]).all(axis=0)
-        codes[same] = _code(_joined([reasons[code] for code in combination]), known)
+        codes[same] = _code(_joined([reasons[code] for code in combination]), codes_by_reason)
     return codes
 
 
-def _code(reason: Reason, known: dict[Reason, int]) -> int:
-    return known.setdefault(reason, len(known))
+def _code(reason: Reason, codes_by_reason: dict[Reason, int]) -> int:
+    return codes_by_reason.setdefault(reason, len(codes_by_reason))
 
 
 def _joined(parts: Sequence[Reason]) -> Reason:

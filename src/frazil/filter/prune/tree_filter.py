@@ -91,8 +91,8 @@ class Constants:
             case n.Cast(is_try=False):
                 return self._is_constant(node.children[0])
             case n.Function(is_plain=True):
-                known = node.name in _ARITHMETIC or node.name.startswith("to_")
-                return known and all(map(self._is_constant, node.children))
+                is_pure = node.name in _ARITHMETIC or node.name.startswith("to_")
+                return is_pure and all(map(self._is_constant, node.children))
         return False
 
 

@@ -158,8 +158,8 @@ def _bounds(
         # DuckDB takes every whole number for less than every floating-point one.
         ends = [end if isinstance(end, float) else None for end in ends]
     ends = [_as(kind, end, upper=upper) for end in ends]
-    plain = [None if end is None else plain_value(end, kind) for end in ends]
-    return pa.chunked_array([pa.array(plain, arrow_type(kind))])
+    storable = [None if end is None else plain_value(end, kind) for end in ends]
+    return pa.chunked_array([pa.array(storable, arrow_type(kind))])
 
 
 def _as(kind: ice.IcebergType, end: Any, *, upper: bool) -> Any:

@@ -69,9 +69,9 @@ class SqlText:
     has_query: bool = False
     """Whether a query is inside, which may look at other tables."""
 
-    def columns(self, known: Iterable[str]) -> list[str]:
+    def columns(self, names: Iterable[str]) -> list[str]:
         """Those of the columns that it may look at."""
-        return [name for name in known if self.names is None or name.lower() in self.names]
+        return [name for name in names if self.names is None or name.lower() in self.names]
 
 
 def columns_of_schema(schema: Schema) -> Columns:

@@ -241,8 +241,8 @@ class EntryBatch:
         """The batch without these columns (they become null)."""
         if not any(key in self._columns for key in keys):
             return self
-        left = {key: column for key, column in self._columns.items() if key not in keys}
-        return EntryBatch.of(left, self.num_rows)
+        columns = {key: column for key, column in self._columns.items() if key not in keys}
+        return EntryBatch.of(columns, self.num_rows)
 
     def select(self, keys: Iterable[str]) -> EntryBatch:
         """Only these columns, those that are present."""

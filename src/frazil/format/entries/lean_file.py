@@ -119,21 +119,21 @@ def lean(file: bytes, footer: LeanFooter, *, rows: int, metadata: Mapping[str, s
     body = [_MAGIC]
     at = end = len(_MAGIC)
     plain_bytes = 0
-    known: dict[bytes, bytes] = {}
+    encoded_pages: dict[bytes, bytes] = {}
     columns: list[bytes] = []
     for constant in footer.columns:
         header = _PAGE_HEADER.match(file, at)
         if header is None:
             return file
         start, values_start = at, header.end()
-        plain, stored, values = map(_number, header.groups())
+        uncompressed, stored, values = map(_number, header.groups())
         at = values_start + stored
         page = file[start:at]
-        plain += values_start - start
-        plain_bytes += plain
-        counts = known.get(page)
+        uncompressed += values_start - start
+        plain_bytes += uncompressed
+        counts = encoded_pages.get(page)
         if counts is None:
-            counts = known[page] = _counts(values, plain, at - start, place=end)
+            counts = encoded_pages[page] = _counts(values, uncompressed, at - start, place=end)
             body.append(page)
             end += at - start
         columns.append(_COLUMN + constant + counts)
@@ -160,12 +160,12 @@ def lean(file: bytes, footer: LeanFooter, *, rows: int, metadata: Mapping[str, s
     return b"".join((*body, tail, len(tail).to_bytes(4, "little"), _MAGIC))
 
 
-def _counts(values: int, plain: int, stored: int, *, place: int) -> bytes:
+def _counts(values: int, uncompressed: int, stored: int, *, place: int) -> bytes:
     """The end of a column's part of a row group."""
     return b"".join(
         (
             *(field(1, I64), count(values)),
-            *(field(1, I64), count(plain)),
+            *(field(1, I64), count(uncompressed)),
             *(field(1, I64), count(stored)),
             *(field(2, I64), count(place), _STOP, _STOP),
         )

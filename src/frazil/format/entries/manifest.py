@@ -274,7 +274,7 @@ def _metadata(footer: pq.FileMetaData, path: str) -> dict[str, str]:
 
 def _check_columns(
     file: pq.ParquetReader,
-    known: ManifestColumns,
+    columns: ManifestColumns,
     metadata: Mapping[str, str],
     path: str,
     *,
@@ -285,7 +285,7 @@ def _check_columns(
     recorded = metadata.get(COLUMNS)
     if recorded is None:
         return
-    actual = f"{file.metadata.num_rows} {known.checksum}"
+    actual = f"{file.metadata.num_rows} {columns.checksum}"
     if is_sealed:
         actual = f"{actual} {_SEALED}"
     if actual != recorded:
@@ -297,19 +297,22 @@ def _check_columns(
 
 
 def _refuse_column_files(
-    file: pq.ParquetReader, known: ManifestColumns, *, stored: int, limits: Limits, path: str
+    file: pq.ParquetReader, columns: ManifestColumns, *, stored: int, limits: Limits, path: str
 ) -> None:
     """Refuse values of a shape that is not known: columns would be read from wrong places."""
-    if known.column_files is None or known.unread_column_files is None:
+    if columns.column_files is None or columns.unread_column_files is None:
         return
-    indices = [*known.indices[known.column_files], *known.indices[known.columns["location"]]]
+    indices = [
+        *columns.indices[columns.column_files],
+        *columns.indices[columns.columns["location"]],
+    ]
     table = read_columns(file, indices, stored=stored, limits=limits, path=path)
-    has_some = pc.is_valid(table.column(known.column_files)).to_pylist()
+    has_some = pc.is_valid(table.column(columns.column_files)).to_pylist()
     if any(has_some):
-        first = table.column(known.columns["location"])[has_some.index(True)].as_py()
+        first = table.column(columns.columns["location"])[has_some.index(True)].as_py()
         raise Unsupported(
             f"{path}: {first} has column_files (field {fields.COLUMN_FILES_ID}), which cannot be "
-            f"read: {known.unread_column_files}. Written and read is the shape of October 2026",
+            f"read: {columns.unread_column_files}. Written and read is the shape of October 2026",
             feature="column_files",
         )
 

@@ -397,9 +397,9 @@ def _check(
         twice = [i for i, count in Counter(numbers).items() if count > 1]
         if twice:
             raise raw.bad(key, f"has the same id twice: {twice[:10]}")
-    known = set(snapshot_ids)
+    existing_ids = set(snapshot_ids)
     for name, ref in metadata.refs.items():
-        if ref.snapshot_id not in known:
+        if ref.snapshot_id not in existing_ids:
             problem = f"points to snapshot {ref.snapshot_id}, which is not there"
             raise raw.bad(f"refs.{name}", problem)
 

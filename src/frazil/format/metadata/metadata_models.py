@@ -60,15 +60,15 @@ def _model(item: Fields, key: str) -> Any:
 def column_ids(schemas: Any) -> set[int]:
     """The ids of all columns in the JSON of schemas, nested ones included."""
     numbers: set[int] = set()
-    rest: list[Any] = [schemas]
-    while rest:
-        value = rest.pop()
+    pending: list[Any] = [schemas]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
             ids = (value.get(key) for key in ("id", "element-id", "key-id", "value-id"))
             numbers.update(field_id for field_id in ids if type(field_id) is int)
-            rest.extend(value.get(key) for key in ("fields", "type", "element", "key", "value"))
+            pending.extend(value.get(key) for key in ("fields", "type", "element", "key", "value"))
         elif isinstance(value, list):
-            rest.extend(value)
+            pending.extend(value)
     return numbers
 
 

@@ -105,16 +105,18 @@ class _Walk:
             return self._part((order, LINE, axes), at, counts, limits)
         if kind not in (POLYGON, _TRIANGLE) and kind not in _COLLECTIONS:
             raise NotWkb  # a curve is more than its coordinates
-        left = np.flatnonzero(counts > 0)
+        active = np.flatnonzero(counts > 0)
         walked = 0
-        while len(left):
+        while len(active):
             if kind in _COLLECTIONS:
-                at[left] = self.shapes(at[left], limits[left], depth + 1)
+                at[active] = self.shapes(at[active], limits[active], depth + 1)
             else:
-                sizes = self._counts(order, at[left], limits[left])
-                at[left] = self._part((order, POLYGON, axes), at[left] + 4, sizes, limits[left])
+                sizes = self._counts(order, at[active], limits[active])
+                at[active] = self._part(
+                    (order, POLYGON, axes), at[active] + 4, sizes, limits[active]
+                )
             walked += 1
-            left = left[counts[left] > walked]
+            active = active[counts[active] > walked]
         return at
 
     def _counts(self, order: str, at: Longs, limits: Longs) -> Longs:
@@ -262,8 +264,8 @@ class BoxCollector:
             of_edge = np.concatenate([of_edge, np.flatnonzero(is_open)])
         steps = ends[:, 0] - starts[:, 0]
         turned = (steps + 180.0) % 360.0 - 180.0
-        around = is_ring and np.abs(np.bincount(of_edge, weights=turned)).max(initial=0.0) > 180.0
-        if around or (np.abs(np.abs(turned) - 180.0) < _MARGIN).any():
+        wraps = is_ring and np.abs(np.bincount(of_edge, weights=turned)).max(initial=0.0) > 180.0
+        if wraps or (np.abs(np.abs(turned) - 180.0) < _MARGIN).any():
             self._widen("x", -180.0, 180.0)
             self._widen("y", -90.0, 90.0)
             return

@@ -170,14 +170,14 @@ class _Parts:
 
     def __init__(self, value: bytes, start: int) -> None:
         header = _byte(value, start)
-        rest = header >> 2
+        layout = header >> 2
         if header & 3 == OBJECT:
-            self.id_size = ((rest >> 2) & 3) + 1
-            is_large = rest & 0x10
+            self.id_size = ((layout >> 2) & 3) + 1
+            is_large = layout & 0x10
         else:
             self.id_size = 0
-            is_large = rest & 0x04
-        self.offset_size = (rest & 3) + 1
+            is_large = layout & 0x04
+        self.offset_size = (layout & 3) + 1
         count_size = 4 if is_large else 1
         self.count = _number(value, start + 1, count_size)
         self.ids = start + 1 + count_size

@@ -75,13 +75,13 @@ def publish(
     handle.check_writable()
     at = snapshot if snapshot is not None else handle.tip()
     _check_types(handle, format_version)
-    known = handle.remembered.get(_REMEMBERED)
+    remembered = handle.remembered.get(_REMEMBERED)
     for _ in range(_ATTEMPTS):
         # What this handle published last is trusted once: creating the next version fails if others
         # have published since.
-        if not isinstance(known, Publication):
-            known = published.load(handle.metadata, handle.storage)
-        before, known = known, None
+        if not isinstance(remembered, Publication):
+            remembered = published.load(handle.metadata, handle.storage)
+        before, remembered = remembered, None
         if snapshot is None and _is_newer(handle, before, at, format_version):
             return _by_others(before, format_version)
         try:
@@ -170,13 +170,13 @@ def _attempt(
     )
     work: ManifestPublisher | None = None
     if at is not None:
-        known = before.for_version(format_version)
+        earlier = before.for_version(format_version)
         work = ManifestPublisher(
             handle=handle,
             snapshot=at,
             format_version=format_version,
-            known=lambda keys: {k: known.leaves[k] for k in keys if k in known.leaves},
-            known_positions=known.positions,
+            known=lambda keys: {k: earlier.leaves[k] for k in keys if k in earlier.leaves},
+            known_positions=earlier.positions,
         )
         manifest_list = _write_list(handle, at, work, format_version)
         state = replace(
@@ -290,8 +290,8 @@ def _metadata(
 
 
 def _statistics(metadata: TableMetadata, at: Snapshot) -> tuple[Mapping[str, Any], ...]:
-    own = [entry for entry in metadata.statistics if entry.get("snapshot-id") == at.snapshot_id]
-    return absolute(own, metadata.location)
+    stated = [entry for entry in metadata.statistics if entry.get("snapshot-id") == at.snapshot_id]
+    return absolute(stated, metadata.location)
 
 
 def _history(at: Snapshot | None, state: Publication, format_version: int) -> History:

@@ -124,16 +124,19 @@ class ManifestPublisher:
         tree = reader.tree(self.snapshot)
         superseded = self._superseded(tree)
         refs = {_key(leaf, superseded.get(leaf.location)): leaf for leaf in tree.leaves()}
-        known = self.known([*refs, self.own_key])
+        published_rows = self.known([*refs, self.own_key])
         for key, leaf in refs.items():
-            leaf_rows = known.get(key)
+            leaf_rows = published_rows.get(key)
             if leaf_rows is None:
                 leaf_rows = self._leaf(leaf, superseded.get(leaf.location))
             self.leaves[key] = leaf_rows
-        own = known.get(self.own_key)
-        if own is None:
-            own = (*self._manifests(tree.content(), self._by_this()), *self._removed(reader))
-        self.own = own
+        own_rows = published_rows.get(self.own_key)
+        if own_rows is None:
+            own_rows = (
+                *self._manifests(tree.content(), self._by_this()),
+                *self._removed(reader),
+            )
+        self.own = own_rows
         rows = [*(row for rows in self.leaves.values() for row in rows), *self.own]
         self.written.manifests_reused = len(rows) - self.written.manifests_written
         self._keep_position_files(tree)
@@ -251,12 +254,12 @@ class ManifestPublisher:
                     old[leaf.location] = batch.filter(has_vector).column("referenced_file")
         if not old:
             return {}
-        own: list[pa.Array] = []
+        chunks: list[pa.Array] = []
         for batch in (tree.content(), *self._v4_entries(tree)):
-            own += _with_vector(batch).column("location").chunks
-        known = pa.chunked_array(own, pa.string()).combine_chunks()
+            chunks += _with_vector(batch).column("location").chunks
+        locations = pa.chunked_array(chunks, pa.string()).combine_chunks()
         superseded = {
-            name: files.filter(pc.is_in(files, value_set=known)) for name, files in old.items()
+            name: files.filter(pc.is_in(files, value_set=locations)) for name, files in old.items()
         }
         return {name: files.combine_chunks() for name, files in superseded.items() if len(files)}
 
@@ -405,8 +408,8 @@ def _added(batch: EntryBatch, by: _By) -> EntryBatch:
     """The entries with those the snapshot added marked so."""
     if not batch.num_rows or not by.adds:
         return batch
-    own = batch.numpy("tracking.snapshot_id") == by.snapshot_id
-    status = np.where(own, int(tracking.Status.ADDED), int(tracking.Status.EXISTING))
+    is_of_snapshot = batch.numpy("tracking.snapshot_id") == by.snapshot_id
+    status = np.where(is_of_snapshot, int(tracking.Status.ADDED), int(tracking.Status.EXISTING))
     return batch.with_column("tracking.status", pa.array(status, pa.int32()))
 
 
@@ -414,9 +417,9 @@ def _aged(vectors: EntryBatch, by: _By) -> EntryBatch:
     """Vectors that the snapshot added have its age: readers look for deletes newer than theirs."""
     if not vectors.num_rows or not by.adds:
         return vectors
-    own = vectors.numpy("tracking.snapshot_id") == by.snapshot_id
+    is_of_snapshot = vectors.numpy("tracking.snapshot_id") == by.snapshot_id
     for key in _TRACKING[1:]:
-        ages = np.where(own, by.sequence_number, vectors.numpy(key))
+        ages = np.where(is_of_snapshot, by.sequence_number, vectors.numpy(key))
         vectors = vectors.with_column(key, pa.array(ages, pa.int64()))
     return vectors
 

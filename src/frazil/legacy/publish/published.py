@@ -76,10 +76,10 @@ class Publication:
     @property
     def files(self) -> frozenset[str]:
         """Every file of this publication that was written for it or is named by it."""
-        named = {row.path for rows in self.leaves.values() for row in rows}
-        named |= {ref.path for ref in self.positions.values()}
-        own = (self.metadata_location, self.manifest_list, self.state_location)
-        return frozenset(named | {path for path in own if path is not None})
+        paths_in_use = {row.path for rows in self.leaves.values() for row in rows}
+        paths_in_use |= {ref.path for ref in self.positions.values()}
+        metadata_files = (self.metadata_location, self.manifest_list, self.state_location)
+        return frozenset(paths_in_use | {path for path in metadata_files if path is not None})
 
 
 def folder_of(metadata: TableMetadata) -> str:

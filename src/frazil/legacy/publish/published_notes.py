@@ -141,9 +141,9 @@ def forget_snapshots(
     gone = {key: note for key, note in shown.items() if int(key.rpartition(":")[2]) not in alive}
     if not gone:
         return ()
-    rest = [note for key, note in shown.items() if key not in gone]
-    leaves = _only(gone.values(), rest, "leaves")
-    vectors = {f"positions:{key}" for key in _only(gone.values(), rest, "positions")}
+    remaining = [note for key, note in shown.items() if key not in gone]
+    leaves = _only(gone.values(), remaining, "leaves")
+    vectors = {f"positions:{key}" for key in _only(gone.values(), remaining, "positions")}
     notes.remove([*gone, *(key.replace("uses:", "list:", 1) for key in gone), *leaves, *vectors])
     # Manifests of leaves and position delete files are left to orphan removal: somebody may be
     # publishing another snapshot with them at this moment.

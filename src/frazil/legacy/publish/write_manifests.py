@@ -180,16 +180,16 @@ def summarise(
             continue
         column = batch.column(fields.partition_key(part.field_id))
         kind = shape.partition_types.get(part.field_id)
-        known = column.drop_null()
+        values = column.drop_null()
         floating = kind is not None and is_floating(kind)
         if floating:
-            known = known.filter(pc.invert(pc.is_nan(known)))
-        nan = len(known) + column.null_count < len(column)
+            values = values.filter(pc.invert(pc.is_nan(values)))
+        nan = len(values) + column.null_count < len(column)
         lower: bytes | None = None
         upper: bytes | None = None
-        if kind is not None and len(known):
-            ends = pc.min_max(known)
-            pair = pa.array([ends["min"].as_py(), ends["max"].as_py()], known.type)
+        if kind is not None and len(values):
+            ends = pc.min_max(values)
+            pair = pa.array([ends["min"].as_py(), ends["max"].as_py()], values.type)
             lower, upper = single_value.encode_bounds(pair, kind).to_pylist()
         summaries.append(
             FieldSummary(
@@ -276,9 +276,9 @@ def _stats_columns(batch: EntryBatch, shape: TableShape) -> dict[Path, pa.Array]
             columns[(_DATA_FILE, map_id, field_id)] = single_value.encode_bounds(column, kind)
     for (field_id, side), axes in points.items():
         absent = pa.nulls(batch.num_rows, pa.float64())
-        whole = {axis: axes.get(axis, absent) for axis in single_value.AXES}
+        coordinates = {axis: axes.get(axis, absent) for axis in single_value.AXES}
         map_id = manifest_entries.BOUNDS[f"{side}_bound"]
-        columns[(_DATA_FILE, map_id, field_id)] = single_value.encode_points(whole)
+        columns[(_DATA_FILE, map_id, field_id)] = single_value.encode_points(coordinates)
     return columns
 
 
@@ -319,10 +319,10 @@ def _partition_type(spec: PartitionSpec, shape: TableShape) -> ice.StructType:
 
 def _partition_field_type(part: PartitionField, shape: TableShape) -> ice.IcebergType:
     """The transform's result; a void or unknown transform has its source's type, always null."""
-    known = shape.column_types.get(part.source_id)
+    kind = shape.column_types.get(part.source_id)
     if not isinstance(part.transform, VoidTransform):
-        known = shape.partition_types.get(part.field_id) or known
-    return ice.StringType() if known is None else known
+        kind = shape.partition_types.get(part.field_id) or kind
+    return ice.StringType() if kind is None else kind
 
 
 @cache

@@ -32,9 +32,9 @@ def decode(
     """The wanted leaves of every entry; inside a map, the value under the key a path ends with."""
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        known = dict(_leaves(file.schema_arrow))
-        chosen = _chosen(paths, known)
-        names = sorted({".".join(known[leaf]) for leaf in chosen.values()})
+        leaves = dict(_leaves(file.schema_arrow))
+        chosen = _chosen(paths, leaves)
+        names = sorted({".".join(leaves[leaf]) for leaf in chosen.values()})
         manifest.check_footer(
             file.metadata,
             columns=file.metadata.num_columns,
@@ -51,7 +51,7 @@ def decode(
         ) from error
     arrays: dict[Path, pa.Array] = {}
     for leaf, column in chosen.items():
-        array = _column(table, known[column])
+        array = _column(table, leaves[column])
         if pa.types.is_map(array.type):
             array = _under_key(array, leaf[-1])
         elif pa.types.is_list(array.type):
@@ -90,10 +90,10 @@ def _leaves(schema: pa.Schema) -> Iterator[tuple[Path, tuple[str, ...]]]:
         yield from below(field, (), ())
 
 
-def _chosen(paths: Collection[Path], known: Mapping[Path, object]) -> dict[Path, Path]:
+def _chosen(paths: Collection[Path], leaves: Mapping[Path, object]) -> dict[Path, Path]:
     """Each wanted leaf that the file has, with the column it lies in."""
-    chosen = {leaf: leaf for leaf in paths if leaf in known}
-    chosen |= {leaf: leaf[:-1] for leaf in paths if leaf not in known and leaf[:-1] in known}
+    chosen = {leaf: leaf for leaf in paths if leaf in leaves}
+    chosen |= {leaf: leaf[:-1] for leaf in paths if leaf not in leaves and leaf[:-1] in leaves}
     return chosen
 
 

@@ -182,8 +182,10 @@ def _fixed_columns(
         built["location"] = stored(location, built["location"])
     if "referenced_file" in built:
         # DuckDB writes an empty text where there is none.
-        named = pc.if_else(pc.equal(built["referenced_file"], ""), None, built["referenced_file"])
-        built["referenced_file"] = stored(location, named)
+        referenced = pc.if_else(
+            pc.equal(built["referenced_file"], ""), None, built["referenced_file"]
+        )
+        built["referenced_file"] = stored(location, referenced)
     if "file_format" in built:
         built["file_format"] = pc.utf8_lower(built["file_format"])
     offsets = columns.arrays.get(PATHS["deletion_vector.offset"])
@@ -258,13 +260,13 @@ def _partition(columns: RecordColumns, field_id: int, kind: IcebergType | None) 
 def _stats_columns(
     columns: RecordColumns, keys: frozenset[str], shape: TableShape
 ) -> dict[str, pa.Array]:
-    asked: dict[int, set[str]] = {}
+    stats_by_column: dict[int, set[str]] = {}
     for key in keys:
         if key.startswith(fields.STATS_PREFIX):
             field_id, name = fields.split_stats_key(key)
-            asked.setdefault(field_id, set()).add(name)
+            stats_by_column.setdefault(field_id, set()).add(name)
     built: dict[str, pa.Array] = {}
-    for field_id, names in asked.items():
+    for field_id, names in stats_by_column.items():
         if field_id in shape.derived_types:
             field_stats = _derived_stats(columns, shape.derived_types[field_id])
         else:

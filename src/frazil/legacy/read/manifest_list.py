@@ -249,8 +249,8 @@ def _counts(data: bytes, *, path: str, limits: Limits) -> dict[str, Any]:
 def _from_manifests(snapshot: Snapshot, *, location: str, storage: Storage) -> EntryBatch:
     """A snapshot without a manifest list: every manifest is opened for what a list would say."""
     rows: list[dict[str, Any]] = []
-    for named in snapshot.manifests or ():
-        path = address(location, named)
+    for manifest in snapshot.manifests or ():
+        path = address(location, manifest)
         data = storage.read(path)
         columns = manifest_entries.read_columns(data, {(1,)}, path=path, limits=storage.limits)
         ids = columns.arrays.get((1,))
@@ -262,7 +262,7 @@ def _from_manifests(snapshot: Snapshot, *, location: str, storage: Storage) -> E
                 "tracking.sequence_number": 0,
                 "content_type": int(ContentType.DATA_MANIFEST),
                 "manifest_info.format_version": 0,
-                "location": paths.relativise(location, named),
+                "location": paths.relativise(location, manifest),
                 "file_format": "avro",
                 "file_size_in_bytes": len(data),
                 "spec_id": int(columns.metadata.get("partition-spec-id", 0)),

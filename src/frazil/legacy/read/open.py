@@ -179,8 +179,8 @@ def _hinted(metadata: str, storage: Storage) -> str | None:
     if hint.isdigit():
         newest = newest_version(metadata, storage)
         return None if newest is None else newest[0]
-    named = hint if hint.endswith(_SUFFIXES) else f"{hint}.metadata.json"
-    return named if is_absolute(named) else f"{metadata}/{named}"
+    file_name = hint if hint.endswith(_SUFFIXES) else f"{hint}.metadata.json"
+    return file_name if is_absolute(file_name) else f"{metadata}/{file_name}"
 
 
 def _hint(metadata: str, storage: Storage) -> str | None:

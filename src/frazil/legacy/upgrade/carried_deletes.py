@@ -57,8 +57,8 @@ def deleted_rows(
         by_position = batch.numpy("content_type") == ContentType.POSITION_DELETES
         for row in _relevant_to(batch.filter(by_position), locations, reader.location):
             path = paths.resolve(reader.location, row["location"])
-            for named, positions in stored_positions(reader.storage, path, row).items():
-                name = paths.relativise(reader.location, named)
+            for data_file, positions in stored_positions(reader.storage, path, row).items():
+                name = paths.relativise(reader.location, data_file)
                 if name not in locations:
                     continue
                 before = by_file.get(name)
@@ -135,9 +135,9 @@ def take_over(handle: TableHandle, snapshot: Snapshot | None) -> TakenOver | Non
     old = old_leaves(reader, snapshot)
     if not old:
         return None
-    kept = {leaf.location for leaf in with_equality_deletes(reader, old)}
-    deletes = frozenset(leaf.location for leaf in delete_leaves(old)) - kept
-    rewritten = {leaf.location for leaf in old} - kept
+    with_equality = {leaf.location for leaf in with_equality_deletes(reader, old)}
+    deletes = frozenset(leaf.location for leaf in delete_leaves(old)) - with_equality
+    rewritten = {leaf.location for leaf in old} - with_equality
     vectors = EntryBatch.empty()
     written: tuple[str, ...] = ()
     if deletes:

@@ -117,10 +117,10 @@ def upgraded_unregistered(
     _check_supported(name, metadata, history.snapshots)
     changed = metadata.upgraded(now_ms=max(now_ms(), metadata.last_updated_ms))
     changed = as_spelled(replace(changed, format_version=FORMAT_VERSION), history)
-    named = {ref.snapshot_id for ref in metadata.refs.values()}
+    ref_targets = {ref.snapshot_id for ref in metadata.refs.values()}
     _leaves(
         reader(changed),
-        [snapshot for snapshot in history.snapshots if snapshot.snapshot_id in named],
+        [snapshot for snapshot in history.snapshots if snapshot.snapshot_id in ref_targets],
     )
     entry = MetadataLogEntry(metadata_file=metadata_location, timestamp_ms=metadata.last_updated_ms)
     return changed, replace(history, metadata_log=(*history.metadata_log, entry))

@@ -110,12 +110,12 @@ class _Check:
         self._twice: set[str] = set()  # names do not tell what became of their entries
 
     def run(
-        self, snapshots: list[Snapshot], known: History, *, deep: bool, progress: Progress
+        self, snapshots: list[Snapshot], history: History, *, deep: bool, progress: Progress
     ) -> None:
         ordered = sorted(
             snapshots, key=lambda snapshot: (snapshot.sequence_number, snapshot.timestamp_ms)
         )
-        is_all_ours = all(snapshot.root_manifest is not None for snapshot in known.snapshots)
+        is_all_ours = all(snapshot.root_manifest is not None for snapshot in history.snapshots)
         parts: dict[int, Parts] = {}
         for number, snapshot in enumerate(ordered, start=1):
             id = int(snapshot.snapshot_id)

@@ -76,8 +76,8 @@ class RootCheck:
         check_required(self._batch, self._need)
 
     def _statuses(self) -> None:
-        known = {int(status) for status in Status}
-        self._need(~np.isin(self._status, list(known)), "tracking.status", "is not 0 to 4")
+        statuses = {int(status) for status in Status}
+        self._need(~np.isin(self._status, list(statuses)), "tracking.status", "is not 0 to 4")
         dead = (self._status == Status.DELETED) | (self._status == Status.REPLACED)
         self._need(dead & self._is_leaf, "tracking.status", "a manifest entry cannot be dead")
         allowed = [int(kind) for kind in ContentType if kind is not ContentType.POSITION_DELETES]

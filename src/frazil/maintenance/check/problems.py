@@ -81,8 +81,8 @@ class CheckReport:
             return f"{seen}; no problem found" if not self.repaired else f"{seen}\nno problems left"
         listed = "".join(f"\n  - {problem}" for problem in self.problems[:100])
         more = len(self.problems) - 100
-        rest = f"\n  … and {more} more" if more > 0 else ""
-        return f"{seen}; {counted(len(self.problems), 'problem')}{listed}{rest}"
+        omitted = f"\n  … and {more} more" if more > 0 else ""
+        return f"{seen}; {counted(len(self.problems), 'problem')}{listed}{omitted}"
 
 
 def _of_revisions(counts: Mapping[str, int]) -> str:

@@ -129,12 +129,12 @@ def expire_snapshots(
         # What landed meanwhile is kept too: asked for after the others can no longer be named.
         kinds = _files_now(handle, metadata, due.snapshots, progress)
     else:
-        kept = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
-        kinds = _files_of(handle, metadata, due.snapshots, kept, progress)
+        retained = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
+        kinds = _files_of(handle, metadata, due.snapshots, retained, progress)
     frozen = () if collects_garbage(metadata) else _ROWS
-    named = {path for kind, paths in kinds.items() if kind not in frozen for path in paths}
-    own = deletable(ownership_of(handle), named, handle.storage, progress=progress)
-    mine = {kind: tuple(sorted(own & paths)) for kind, paths in kinds.items()}
+    candidates = {path for kind, paths in kinds.items() if kind not in frozen for path in paths}
+    deletable_files = deletable(ownership_of(handle), candidates, handle.storage, progress=progress)
+    mine = {kind: tuple(sorted(deletable_files & paths)) for kind, paths in kinds.items()}
     spared = sorted(set().union(*kinds.values()) - {p for paths in mine.values() for p in paths})
     failed: tuple[tuple[str, str], ...] = ()
     if not dry_run:
@@ -156,11 +156,11 @@ def _served_for(handle: TableHandle, gone: Collection[int]) -> tuple[str, ...]:
     """Files that a server made for snapshots that are gone now: their published form, and copies of
     their data files. A table that was never shown to a client has none."""
     notes: Notes | None = getattr(handle.head, "notes", None)
-    shown = {} if notes is None else shown_snapshots(notes)
-    if notes is None or not shown:
+    published_notes = {} if notes is None else shown_snapshots(notes)
+    if notes is None or not published_notes:
         return ()
-    kept = [int(snapshot.snapshot_id) for snapshot in handle.head.snapshots()]
-    published = forget_snapshots(notes, handle.location, kept, shown=shown)
+    remaining_ids = [int(snapshot.snapshot_id) for snapshot in handle.head.snapshots()]
+    published = forget_snapshots(notes, handle.location, remaining_ids, shown=published_notes)
     return (*published, *copies_for(handle.storage, handle.location, gone))
 
 
@@ -204,26 +204,26 @@ def _files_now(
     handle: TableHandle, metadata: TableMetadata, expired: Sequence[Snapshot], progress: Progress
 ) -> dict[str, frozenset[str]]:
     """What nothing reaches that is kept now. Another expiry may take snapshots while it is read."""
-    kept = list(handle.head.snapshots())
+    retained = list(handle.head.snapshots())
     while True:
         try:
-            return _files_of(handle, metadata, expired, kept, progress)
+            return _files_of(handle, metadata, expired, retained, progress)
         except NotFound:
-            left = list(handle.head.snapshots())
-            if len(left) >= len(kept):
+            current = list(handle.head.snapshots())
+            if len(current) >= len(retained):
                 raise
-            kept = left
+            retained = current
 
 
 def _files_of(
     handle: TableHandle,
     metadata: TableMetadata,
     expired: Sequence[Snapshot],
-    kept: Sequence[Snapshot],
+    retained: Sequence[Snapshot],
     progress: Progress,
 ) -> dict[str, frozenset[str]]:
     """Addresses by kind that no kept snapshot reaches."""
-    kinds = _unreachable(handle, metadata, expired, kept, progress).by_kind()
+    kinds = _unreachable(handle, metadata, expired, retained, progress).by_kind()
     gone = {int(snapshot.snapshot_id) for snapshot in expired}
     entries = (*metadata.statistics, *metadata.partition_statistics)
     about = statistics_files(entries, handle.location)
@@ -236,7 +236,7 @@ def _unreachable(
     handle: TableHandle,
     metadata: TableMetadata,
     expired: Sequence[Snapshot],
-    kept: Sequence[Snapshot],
+    retained: Sequence[Snapshot],
     progress: Progress,
 ) -> Unreachable:
     if not expired:
@@ -245,17 +245,17 @@ def _unreachable(
     # other, so what only expired ones reach is missing from the kept ones next to them. Where that
     # leaves more than roots, all kept snapshots are asked: a branch or a rollback may have brought
     # a file back.
-    reach = Reach(handle.reader(metadata), snapshots=(*expired, *kept), progress=progress)
+    reach = Reach(handle.reader(metadata), snapshots=(*expired, *retained), progress=progress)
     gone = reach.holdings(expired, what="expired roots", missing_ok=True)
-    ancestry = Ancestry.of((*expired, *kept))
+    ancestry = Ancestry.of((*expired, *retained))
     close = ancestry.neighbours(int(snapshot.snapshot_id) for snapshot in expired)
-    near = [snapshot for snapshot in kept if int(snapshot.snapshot_id) in close]
+    near = [snapshot for snapshot in retained if int(snapshot.snapshot_id) in close]
     held = reach.holdings(near, what="kept roots") if near else Holdings()
     if near:
         unreachable = reach.only_in(gone, held)
-        if len(near) == len(kept) or not _has_more_than_roots(unreachable):
+        if len(near) == len(retained) or not _has_more_than_roots(unreachable):
             return unreachable
-    return reach.only_in(gone, reach.holdings(kept, what="kept roots"))
+    return reach.only_in(gone, reach.holdings(retained, what="kept roots"))
 
 
 def _has_more_than_roots(unreachable: Unreachable) -> bool:

@@ -36,11 +36,11 @@ def ownership_of(handle: TableHandle) -> Ownership:
 
 
 def deletable(
-    owned: Ownership, named: Iterable[str], storage: Storage, *, progress: Progress = silent
+    owned: Ownership, files: Iterable[str], storage: Storage, *, progress: Progress = silent
 ) -> set[str]:
     """Those of the files a table's metadata names that are its own, and that no table which
     shares a folder with it reaches."""
-    mine = {path for path in named if owned.may_delete(path)}
+    mine = {path for path in files if owned.may_delete(path)}
     sharers: dict[str, tuple[TablePlace, set[str]]] = {}
     for path in mine:
         for place in owned.sharers(path):
@@ -64,9 +64,9 @@ def _reached_by(
         return None
     try:
         head = place.open()
-        other = TableHandle.of(place.name, head, storage, state=head.state)
+        neighbour = TableHandle.of(place.name, head, storage, state=head.state)
         snapshots = list(head.snapshots())
-        reach = Reach(other.reader(), snapshots=snapshots, progress=progress)
+        reach = Reach(neighbour.reader(), snapshots=snapshots, progress=progress)
         return reach.everything(snapshots, spelling=owned.canonical_all)
     except FrazilError:
         return None
@@ -90,8 +90,8 @@ def delete_all(
     failed: dict[str, FrazilError] = {}
     deleted = 0
     problems = run_all(batches, lambda batch: delete_reporting(storage, batch), what=_DELETED)
-    for batch, left in zip(batches, problems, strict=True):
-        failed |= left
+    for batch, unfinished in zip(batches, problems, strict=True):
+        failed |= unfinished
         deleted += len(batch)
         progress(deleted, len(paths), _DELETED)
     return Deleted(

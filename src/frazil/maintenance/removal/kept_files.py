@@ -38,14 +38,14 @@ def kept_files(storage: Any, location: str, *, known: Iterable[Kept] = ()) -> li
     folder = folder_of(location)
     _, files = storage.children(folder)
     by_note = {one.note: one for one in known}
-    kept = []
+    notes = []
     for file in files:
         if file.path in by_note:
-            kept.append(by_note[file.path])
+            notes.append(by_note[file.path])
         elif file.path.endswith(".json"):
             with suppress(NotFound, ValueError):  # another process has let go of it
-                kept.append(_read(storage.read(file.path), folder, file.path))
-    return kept
+                notes.append(_read(storage.read(file.path), folder, file.path))
+    return notes
 
 
 def copies_for(storage: Any, location: str, snapshot_ids: Collection[int]) -> list[str]:

@@ -124,9 +124,9 @@ class ListedFiles:
 
     def names_in(self, is_meant: Callable[[str], bool]) -> Iterator[tuple[str, pa.Array]]:
         """Names of files in the folders whose canonical address is meant, with that address."""
-        meant = np.array([is_meant(place) for place in self.places], dtype=np.bool_)
+        is_relevant = np.array([is_meant(place) for place in self.places], dtype=np.bool_)
         for part in self._columns:
-            for number in np.unique(part.folders[meant[part.folders]]).tolist():
+            for number in np.unique(part.folders[is_relevant[part.folders]]).tolist():
                 yield self.places[number], part.names.filter(pa.array(part.folders == number))
 
     def paths(self, rows: npt.NDArray[np.int64] | None = None) -> Iterator[str]:
@@ -180,9 +180,9 @@ def list_files(
     that is below it.
     """
     if is_local(folder) and isinstance(storage, Named):
-        for number, (here, names) in enumerate(storage.names(folder), start=1):
+        for number, (directory, names) in enumerate(storage.names(folder), start=1):
             progress(number, number, "folders listed")
-            yield FolderPart(folder=here, names=names)
+            yield FolderPart(folder=directory, names=names)
         return
     if not isinstance(storage, Browsable):
         yield from by_folder(storage.list(folder))

@@ -116,10 +116,10 @@ def remove_orphan_files(
     )
     in_use = _in_use(handle, owned, progress)
     folders = owned.folders
-    others = other_tables(listed, folders)
+    neighbours = other_tables(listed, folders)
     unused = np.flatnonzero(~in_use.holds(listed.hashes))
     judged = [
-        not (name := owned.canonical(path)).startswith(others)
+        not (name := owned.canonical(path)).startswith(neighbours)
         and not _is_kept(name, folders)
         and owned.owns_unknown(path)
         for path in listed.paths(unused)
@@ -136,7 +136,7 @@ def remove_orphan_files(
         files=old,
         failed=failed,
         young=len(unknown) - len(old),
-        other_tables=tuple(others),
+        other_tables=tuple(neighbours),
         shared_folders=owned.shared_folders() if location is None else (),
         is_dry_run=dry_run,
     )
@@ -157,8 +157,8 @@ def _in_use(handle: TableHandle, owned: Ownership, progress: Progress) -> Addres
         *json_files(handle, history),
         *catalog_objects(handle),
     }
-    others = owned.canonical_all(pa.array(list(more), pa.string()))
-    return reached.union(AddressSet([hashes_in(*others)]))
+    canonical = owned.canonical_all(pa.array(list(more), pa.string()))
+    return reached.union(AddressSet([hashes_in(*canonical)]))
 
 
 def shown_to_clients(handle: TableHandle, *, kept: Collection[int]) -> set[str]:

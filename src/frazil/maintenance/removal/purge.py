@@ -67,9 +67,9 @@ def purge_table(catalog: CatalogBackend, name: TableName) -> PurgeResult:
     owned = ownership_of(handle)
     owned.check_collects("purge")
     check_not_cloned(name, handle.metadata, also=owned.clones())
-    named = _named(handle)
-    files = deletable(owned, named, handle.storage)
-    spared = sorted(named - files)
+    named_files = _named(handle)
+    files = deletable(owned, named_files, handle.storage)
+    spared = sorted(named_files - files)
     tombstone = getattr(head, "object_path", None)  # refuses writers that were stalled in a commit
     catalog.drop(identifier)
     files |= _listed(handle, owned)
@@ -110,5 +110,5 @@ def _listed(handle: TableHandle, owned: Ownership) -> set[str]:
         for part in list_files(handle.storage, spelled.rstrip("/"))
     )
     listed = ListedFiles(parts, canonical=owned.canonical_folder)
-    others = other_tables(listed, owned.folders)
-    return {path for path in listed.paths() if not owned.canonical(path).startswith(others)}
+    neighbours = other_tables(listed, owned.folders)
+    return {path for path in listed.paths() if not owned.canonical(path).startswith(neighbours)}

@@ -74,9 +74,10 @@ class NamedFiles:
             [np.zeros(0, np.bool_), *(in_use.holds(hashes_of(c)) for c in chunks)]
         )
         names = pa.array(list(self.vectors), pa.string())
-        kept = names.filter(pa.array(~in_use.holds(hashes_of(names)))).to_pylist()
+        unused = names.filter(pa.array(~in_use.holds(hashes_of(names)))).to_pylist()
         return NamedFiles(
-            files=self.files.filter(~held), vectors={name: self.vectors[name] for name in kept}
+            files=self.files.filter(~held),
+            vectors={name: self.vectors[name] for name in unused},
         )
 
     def addresses(self) -> pa.ChunkedArray:
@@ -243,9 +244,9 @@ class Reach:
         bounds = self._bounds_at(tree.root, np.array([ref.row for ref in refs], dtype=np.int64))
         for ref, leaf_bounds in zip(refs, bounds, strict=True):
             address = paths.resolve(self._reader.location, ref.location)
-            known = held.leaves.get(address)
+            holding = held.leaves.get(address)
             dead = ref.dead_positions()
-            if known is None:
+            if holding is None:
                 held.leaves[address] = HeldLeaf(
                     ref=ref,
                     bounds=leaf_bounds,
@@ -253,7 +254,7 @@ class Reach:
                     dead_in_any=dead,
                 )
             else:
-                known.met(dead)
+                holding.met(dead)
 
     def names_of(self, entries: EntryBatch) -> NamedFiles:
         """The files that entries name. Old vectors' entries name their Puffin file."""
@@ -274,8 +275,8 @@ class Reach:
         files = entries.select(self._file_keys)
         if len(columns):
             # Without bounds, as they say nothing of the leaves that name the file.
-            others = EntryBatch(pa.table({"location": columns})).with_constant("content_type", 0)
-            files = EntryBatch.concat([files, others])
+            locations = EntryBatch(pa.table({"location": columns})).with_constant("content_type", 0)
+            files = EntryBatch.concat([files, locations])
         return NamedFiles(files=files, vectors=vectors)
 
     def _add_vectors(
@@ -368,11 +369,11 @@ class Reach:
         threads = readers_at(self._reader.location)
         return run_all(leaves, read, what="leaves", progress=self._progress, threads=threads)
 
-    def only_in(self, gone: Holdings, kept: Holdings) -> Unreachable:
+    def only_in(self, gone: Holdings, retained: Holdings) -> Unreachable:
         """What the snapshots that go reach and those that stay do not."""
         parts: list[LeafPart] = []
         for address, leaf in gone.leaves.items():
-            other = kept.leaves.get(address)
+            other = retained.leaves.get(address)
             if other is None:
                 parts.append((leaf, None))
             else:
@@ -380,30 +381,30 @@ class Reach:
                 if only.size:
                     parts.append((leaf, only))
         names = NamedFiles.union([self.names_in(parts, missing_ok=True), gone.names()])
-        names = names.without(AddressSet.of(kept.names().addresses()))
+        names = names.without(AddressSet.of(retained.names().addresses()))
         if names:
-            doubtful = self._doubtful(names, gone, kept)
+            doubtful = self._doubtful(names, gone, retained)
             names = names.without(AddressSet(self._in_leaves(doubtful, hashes_of)))
         return Unreachable(
-            roots=frozenset(gone.roots.keys() - kept.roots.keys()),
-            leaves=frozenset(gone.leaves.keys() - kept.leaves.keys()),
+            roots=frozenset(gone.roots.keys() - retained.roots.keys()),
+            leaves=frozenset(gone.leaves.keys() - retained.leaves.keys()),
             data_files=names.data_files(),
             delete_files=names.delete_files(),
             vectors=frozenset(names.vectors),
         )
 
-    def _doubtful(self, names: NamedFiles, gone: Holdings, kept: Holdings) -> list[LeafPart]:
+    def _doubtful(self, names: NamedFiles, gone: Holdings, retained: Holdings) -> list[LeafPart]:
         """Leaves of the snapshots that stay which may hold one of the names.
 
         Bounds of a file enclose its values, whichever entry states them. So every leaf that holds
         the file has bounds that meet the file's, and one whose bounds lie apart does not hold it.
         Column files give a file other values: bounds say nothing where there are any.
         """
-        is_bounded = not (gone.has_column_files or kept.has_column_files)
+        is_bounded = not (gone.has_column_files or retained.has_column_files)
         hull = names.hull(self._bounds if is_bounded else ())
         oldest = min(names.vectors.values(), default=None)
         doubtful: list[LeafPart] = []
-        for address, leaf in kept.leaves.items():
+        for address, leaf in retained.leaves.items():
             if oldest is not None and leaf.ref.sequence_number >= oldest:
                 doubtful.append((leaf, None))
                 continue

@@ -97,21 +97,21 @@ def plan(
     spec = as_iceberg.partition_spec(state.schema)
     context = PruneContext(schema=schema, specs={SPEC_ID: spec})
     vectors = taken_vectors(table, takeover)
-    plain = entries(takeover, location=table.location, vectors=vectors)
-    mask = _might_match(where, plain, context)
+    unmerged = entries(takeover, location=table.location, vectors=vectors)
+    mask = _might_match(where, unmerged, context)
     surviving = mask & ~_ruled_out(table, state, takeover, mask, where)
     merged = _merged_entries(takeover, table.location)
     merge_mask = _might_match(where, merged, context)
     files = tuple(
         KeyedFile(source=source, dropped=vectors.get(source.path))
-        for source in slices_of(plain.filter(surviving), table.location)
+        for source in slices_of(unmerged.filter(surviving), table.location)
     )
     groups = _groups(table, state, takeover, merged, merge_mask)
     chosen = sum(len(group) for group in groups)
     report = PaimonReport(
         snapshot_id=state.snapshot.id,
         filter=filter_text(where),
-        considered=plain.num_rows + merged.num_rows,
+        considered=unmerged.num_rows + merged.num_rows,
         pruned_by_statistics=int((~mask).sum() + (~merge_mask).sum()),
         pruned_by_index=int((mask & ~surviving).sum()),
         files=len(files) + chosen,
