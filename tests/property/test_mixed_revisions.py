@@ -96,7 +96,7 @@ def _check_counted(bench: Bench) -> None:
     for leaf in tree.leaves():
         path = f"{bench.location}/{leaf.location}"
         entries = manifest.decode(bench.storage.read(path), path=path).batch
-        check_counts(entries, plain_entry(tree.root, leaf.row), path, problems)
+        check_counts(entries, plain_entry(tree.root, leaf.row), problems.at(path))
     assert problems.listed == ()
 
 

@@ -29,7 +29,7 @@ from frazil.maintenance.check.check_leaf import (
 )
 from frazil.maintenance.check.check_metadata import check_metadata
 from frazil.maintenance.check.check_root import RootCheck, overlapping_rows, summary_totals
-from frazil.maintenance.check.problems import CheckReport, Problems
+from frazil.maintenance.check.problems import CheckReport, Place, Problems
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.reachable import root_address, statistics_files
 from frazil.scan.change_steps import FileSets
@@ -37,6 +37,7 @@ from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
 from frazil.tree.stored_vectors import read_vector, vectors_of
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import replace
 
 Parts = dict[tuple[str, bytes | None], frozenset[str]]
 """Names of live files by the manifest that lists them and its dead positions."""
@@ -55,10 +56,10 @@ def check(
     that cannot be used, and that are left out when the table is loaded."""
     problems = Problems()
     repaired = Problems()
-    with problems.guarded(f"table {handle.name}"):
+    with problems.at(f"table {handle.name}").guarded():
         _stored(handle, repaired if repair else problems, repair=repair)
     work = _Check(handle, problems)
-    with problems.guarded(f"table {handle.name}"):
+    with problems.at(f"table {handle.name}").guarded():
         state = handle.refresh()
         histories = _history_of(handle)
         check_metadata(state.metadata, histories, problems)
@@ -68,8 +69,9 @@ def check(
         for snapshot in chosen if deep else ():
             if int(snapshot.snapshot_id) in snapshot_ids:
                 where = root_address(handle.location, snapshot) or handle.name
-                with problems.guarded(where, snapshot_id=int(snapshot.snapshot_id)):
-                    check_row_ids(handle, snapshot, where, problems)
+                place = problems.at(where, snapshot_id=int(snapshot.snapshot_id))
+                with place.guarded():
+                    check_row_ids(handle, snapshot, place)
     return CheckReport(
         table=handle.name,
         problems=problems.listed,
@@ -120,12 +122,13 @@ class _Check:
         for number, snapshot in enumerate(ordered, start=1):
             id = int(snapshot.snapshot_id)
             where = root_address(self._location, snapshot) or f"snapshot {id}"
-            with self._problems.guarded(where, snapshot_id=id):
+            place = self._problems.at(where, snapshot_id=id)
+            with place.guarded():
                 batches, parts[id] = self._tree(snapshot, where)
-                self._live(batches, snapshot, where, is_all_ours=is_all_ours)
+                self._live(batches, snapshot, place, is_all_ours=is_all_ours)
                 parent = parts.get(int(snapshot.parent_snapshot_id or 0))
                 if parent is not None and snapshot.root_manifest is not None:
-                    self._flow(snapshot, parent, parts[id], where, deep=deep)
+                    self._flow(snapshot, parent, parts[id], place, deep=deep)
             self.snapshots = number
             progress(number, len(ordered), "snapshots")
         self._metadata_files()
@@ -148,7 +151,7 @@ class _Check:
             address = paths.resolve(self._location, ref.location)
             self.manifests.add(address)
             self.files.manifest(address, ref.file_size_in_bytes)
-            with self._problems.guarded(address, snapshot_id=int(snapshot.snapshot_id)):
+            with self._problems.at(address, snapshot_id=int(snapshot.snapshot_id)).guarded():
                 self._leaf(reader, tree, ref, address)
                 live = reader.live(ref, keys=FILE_KEYS).without(POSITION)
                 batches.append(live)
@@ -164,82 +167,67 @@ class _Check:
         root = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
         tree = Tree(snapshot=snapshot, root=reader.cache.fetch(where, None, lambda _: root.batch))
         self.revisions[where] = root.revision.name
-        metadata = self._handle.metadata
+        metadata, place = self._handle.metadata, self._problems.at(where)
         for key, expected in (
             ("table-uuid", str(metadata.table_uuid)),
             ("snapshot-id", str(snapshot.snapshot_id)),
             ("sequence-number", str(snapshot.sequence_number)),
         ):
             stored = root.metadata.get(key)
-            self._problems.need(
-                stored in (None, expected), where, key, f"is {stored}; expected {expected}"
-            )
+            is_right = stored in (None, expected)
+            place.need(is_right, key, f"is {stored}; expected {expected}")
         RootCheck(tree.root, snapshot, path=where, problems=self._problems).run()
         return tree
 
     def _leaf(self, reader: TreeReader, tree: Tree, ref: LeafRef, address: str) -> None:
         if ref.format_version == 0:
             return
+        place = self._problems.at(address)
         if (address,) not in self._seen:
             self._seen.add((address,))
             source = self._handle.storage.open(address).arrow()
             entries = manifest.decode(source, path=address)
             self.revisions[address] = entries.revision.name
             raw = entries.batch
-            check_leaf_entries(raw, ref.content_type, address, self._problems)
-            check_counts(raw, plain_entry(tree.root, ref.row), address, self._problems)
+            check_leaf_entries(raw, ref.content_type, place)
+            check_counts(raw, plain_entry(tree.root, ref.row), place)
         state = (address, ref.dv, len(self._handle.metadata.schemas))
         if state not in self._seen:
             self._seen.add(state)
             entry = plain_entry(tree.root, ref.row)
             shape = shape_of(self._handle.metadata)
-            check_aggregates(reader.live(ref), entry, shape, address, self._problems)
+            check_aggregates(reader.live(ref), entry, shape, place)
 
     def _live(
-        self, merged: EntryBatch, snapshot: Snapshot, where: str, *, is_all_ours: bool
+        self, merged: EntryBatch, snapshot: Snapshot, place: Place, *, is_all_ours: bool
     ) -> None:
         """Rules over everything that is live in a snapshot."""
-        problems, id = self._problems, int(snapshot.snapshot_id)
         content = merged.numpy("content_type") != ContentType.POSITION_DELETES
         listed = merged.select(("location",)).filter(content).column("location")
         if pc.count_distinct(listed).as_py() < len(listed):
             for name, count in Counter(listed.to_pylist()).items():
                 if count > 1:
                     self._twice.add(name)
-                    what = f"{name} is live more than once"
-                    problems.add(where, "location", what, snapshot_id=id)
+                    place.add("location", f"{name} is live more than once")
         for first, second in overlapping_rows(merged):
-            what = f"row ids of {first} and {second} overlap"
-            problems.add(where, "tracking.first_row_id", what, snapshot_id=id)
+            place.add("tracking.first_row_id", f"row ids of {first} and {second} overlap")
         is_data = merged.numpy("content_type") == ContentType.DATA
         starts = merged.numpy("tracking.first_row_id", missing=0)[is_data]
         ends = starts + merged.numpy("record_count", missing=0)[is_data]
         limit = self._handle.metadata.next_row_id
         if snapshot.root_manifest is not None and ends.size:
-            problems.need(
-                int(ends.max()) <= limit,
-                where,
-                "tracking.first_row_id",
-                f"row ids reach {int(ends.max())}; the table's next is {limit}",
-                snapshot_id=id,
-            )
+            end = int(ends.max())
+            what = f"row ids reach {end}; the table's next is {limit}"
+            place.need(end <= limit, "tracking.first_row_id", what)
         wrong = summary_totals(merged, snapshot, everything=is_all_ours)
+        of_snapshot = replace(place, path=f"snapshot {snapshot.snapshot_id}")
         for key, (value, expected) in wrong.items():
-            problems.add(
-                f"snapshot {id}", key, f"is {expected}; live entries make {value}", snapshot_id=id
-            )
+            of_snapshot.add(key, f"is {expected}; live entries make {value}")
 
     def _flow(
-        self,
-        snapshot: Snapshot,
-        parent: Parts,
-        live: Parts,
-        where: str,
-        *,
-        deep: bool,
+        self, snapshot: Snapshot, parent: Parts, live: Parts, place: Place, *, deep: bool
     ) -> None:
         """What is live follows from the parent and what the root says it changed."""
-        id = int(snapshot.snapshot_id)
         changes = changes_of(self._handle.reader(), snapshot)
         removed = _content_names([changes.deleted, changes.replaced])
         came = _content_names([changes.added, changes.modified])
@@ -255,14 +243,14 @@ class _Check:
             (removed - before - still, "was removed but was not live in the parent"),
         ):
             for name in sorted(names - self._twice)[:5]:
-                self._problems.add(where, "tracking.status", f"{name} {what}", snapshot_id=id)
+                place.add("tracking.status", f"{name} {what}")
         modified = set(changes.modified.pylist("location"))
         alone = modified - set(changes.replaced.pylist("location"))
         for name in sorted(alone)[:5]:
             what = f"{name} is MODIFIED and its predecessor is not REPLACED"
-            self._problems.add(where, "tracking.status", what, snapshot_id=id)
+            place.add("tracking.status", what)
         if deep:
-            check_growth(self._handle, changes, where, self._problems)
+            check_growth(self._handle, changes, place)
 
     def _metadata_files(self) -> None:
         metadata = self._handle.metadata
@@ -284,15 +272,14 @@ def _content_names(batches: list[EntryBatch]) -> frozenset[str]:
     return frozenset(names)
 
 
-def check_growth(handle: TableHandle, changes: TreeChanges, where: str, problems: Problems) -> None:
+def check_growth(handle: TableHandle, changes: TreeChanges, place: Place) -> None:
     """Read the vectors of modified files before and after, and compare them."""
     files = FileSets.of(changes)
-    id = int(changes.snapshot.snapshot_id)
     records = files.after.numpy("record_count", missing=0)
     names = files.after.pylist("location")
     vectors = zip(names, vectors_of(files.before), vectors_of(files.after), strict=True)
     for row, (name, old, new) in enumerate(vectors):
-        with problems.guarded(where, snapshot_id=id):
+        with place.guarded():
             read = partial(
                 read_vector,
                 handle.storage,
@@ -301,5 +288,4 @@ def check_growth(handle: TableHandle, changes: TreeChanges, where: str, problems
             )
             back = bitmap.difference(read(old), read(new))
             if back.size:
-                what = f"{name}: row {back[0]} was deleted and is not any more"
-                problems.add(where, "deletion_vector", what, snapshot_id=id)
+                place.add("deletion_vector", f"{name}: row {back[0]} is no longer deleted")

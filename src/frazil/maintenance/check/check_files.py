@@ -32,20 +32,20 @@ from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import puffin
 from frazil.iceberg.schema import Schema
-from frazil.maintenance.check.problems import Problems
+from frazil.maintenance.check.problems import Place, Problems
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.kept_files import kept_files
 from frazil.properties.registry import NAME_MAPPING
 from frazil.scan.plan import plan
 from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.storage import Storage
-from frazil.value_classes import dataclass, field, frozen
+from frazil.value_classes import dataclass, field, frozen, replace
 
-_SHOWN = 5
+_MAX_SHOWN = 5
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def check_row_ids(handle: TableHandle, snapshot: Snapshot, where: str, problems: Problems) -> None:
+def check_row_ids(handle: TableHandle, snapshot: Snapshot, place: Place) -> None:
     """Note row ids that two live rows of a snapshot share."""
     if snapshot.root_manifest is None:
         return
@@ -59,14 +59,13 @@ def check_row_ids(handle: TableHandle, snapshot: Snapshot, where: str, problems:
             name_mapping=NAME_MAPPING.of(metadata.properties),
         )
     )
-    id = int(snapshot.snapshot_id)
     starts: list[Ids] = []
     ends: list[Ids] = []
     names: list[str] = []
     owners: list[Ids] = []
 
     def ranges(task: Task) -> list[tuple[Ids, Ids]]:
-        with problems.guarded(task.source.path, snapshot_id=id):
+        with replace(place, path=task.source.path).guarded():
             return [_ranges(batch.column(0).drop_null().to_numpy()) for batch in reader.read(task)]
         return []
 
@@ -83,13 +82,11 @@ def check_row_ids(handle: TableHandle, snapshot: Snapshot, where: str, problems:
     order = np.argsort(first, kind="stable")
     first, last, owner = first[order], last[order], owner[order]
     reach = np.maximum.accumulate(last)
-    for at in np.flatnonzero(first[1:] <= reach[:-1])[:_SHOWN]:
+    for at in np.flatnonzero(first[1:] <= reach[:-1])[:_MAX_SHOWN]:
         widest = int(np.argmax(last[: at + 1]))
         one, other = names[owner[widest]], names[owner[at + 1]]
         both = one if one == other else f"{one} and {other}"
-        problems.add(
-            where, "_row_id", f"{first[at + 1]} is the id of two rows, in {both}", snapshot_id=id
-        )
+        place.add("_row_id", f"{first[at + 1]} is the id of two rows, in {both}")
 
 
 def _ranges(ids: Ids) -> tuple[Ids, Ids]:
@@ -175,7 +172,7 @@ class FileChecks:
             self._take(EntryBatch.concat(batch for _, batch in waiting))
         except FrazilError:  # one of them is broken: which one?
             for where, batch in waiting:
-                with self._problems.guarded(where):
+                with self._problems.at(where).guarded():
                     self._take(batch)
 
     def _take(self, batch: EntryBatch) -> None:
@@ -242,18 +239,19 @@ class FileChecks:
         if self._waiting:
             self._take_waiting()
 
-        def look(address: str, stated: Stated) -> None:
-            with self._problems.guarded(address):
-                size = self._size(address)
+        def check_file(address: str, stated: Stated) -> None:
+            place = self._problems.at(address)
+            with place.guarded():
+                size = self._size(place)
                 if size is None:
                     return
-                self._check_size(address, stated, size)
+                _check_size(stated, size, place)
                 if deep:
-                    self._open(address, stated, size)
+                    self._open(stated, size, place)
 
-        def look_at(claims: pa.Table) -> None:
+        def check_files(claims: pa.Table) -> None:
             for address, stated in _stated(claims, self._metadata):
-                look(address, stated)
+                check_file(address, stated)
 
         parts = self._parts()
         addresses = pc.unique(
@@ -266,10 +264,12 @@ class FileChecks:
         def in_files(completed: int, total: int, what: str, /) -> None:
             progress(len(addresses) * completed // total, len(addresses), what)
 
-        for _ in run_all(parts, look_at, what="files", progress=in_files):
+        for _ in run_all(parts, check_files, what="files", progress=in_files):
             pass
         pairs = [(address, self._metadata[address]) for address in apart]
-        for _ in run_all(pairs, lambda pair: look(*pair), what="metadata files", progress=progress):
+        for _ in run_all(
+            pairs, lambda pair: check_file(*pair), what="metadata files", progress=progress
+        ):
             pass
 
     def _parts(self) -> list[pa.Table]:
@@ -289,13 +289,13 @@ class FileChecks:
             cuts.append(end)
         return [claims.slice(start, end - start) for start, end in pairwise(cuts)]
 
-    def _size(self, address: str) -> int | None:
+    def _size(self, place: Place) -> int | None:
         try:
-            return self._storage.size(address)
+            return self._storage.size(place.path)
         except NotFound:
-            self._problems.add(address, "location", f"the file is not there{self._cause(address)}")
+            place.add("location", f"the file is not there{self._cause(place.path)}")
         except FrazilError as error:
-            self._problems.add(address, "location", str(error))
+            place.add("location", str(error))
         return None
 
     @cached_property
@@ -318,22 +318,8 @@ class FileChecks:
             )
         return ""
 
-    def _check_size(self, address: str, stated: Stated, size: int) -> None:
-        for stated_size in stated.sizes:
-            self._problems.need(
-                stated_size == size,
-                address,
-                "file_size_in_bytes",
-                f"is {size}; an entry says {stated_size}",
-            )
-        self._problems.need(
-            stated.end <= size,
-            address,
-            "deletion_vector.size_in_bytes",
-            f"the file has {size} bytes; a vector is said to end at {stated.end}",
-        )
-
-    def _open(self, address: str, stated: Stated, size: int) -> None:
+    def _open(self, stated: Stated, size: int, place: Place) -> None:
+        address = place.path
         for stated_records in stated.records:
             source = DataFileSlice(
                 path=address,
@@ -344,17 +330,17 @@ class FileChecks:
             try:
                 opened = open_source(self._storage, source)
             except FormatError as error:
-                self._problems.add(address, "record_count", error.problem)
+                place.add("record_count", error.problem)
                 continue
             except Unsupported:
                 continue  # a format whose rows are not read here cannot be counted either
             if isinstance(opened, ParquetSource):
-                self._read_all(address, opened)
+                self._read_all(opened, place)
         if stated.vectors:
-            with self._problems.guarded(address):
-                self._check_footer(address, stated.vectors)
-        for vector in self._ordered(stated.vectors):
-            with self._problems.guarded(address):
+            with place.guarded():
+                self._check_footer(stated.vectors, place)
+        for vector in _ordered(stated.vectors):
+            with place.guarded():
                 puffin.read_vector_at(
                     self._storage.open(address),
                     offset=vector.offset,
@@ -365,31 +351,38 @@ class FileChecks:
                     limits=self._storage.limits,
                 )
 
-    def _check_footer(self, address: str, vectors: Iterable[VectorAt]) -> None:
+    def _check_footer(self, vectors: Iterable[VectorAt], place: Place) -> None:
         """Entries say where a vector is; engines that read the file's footer must find it too."""
-        opened, limits = self._storage.open(address), self._storage.limits
-        footer = puffin.read_footer(opened, path=address, limits=limits)
+        opened, limits = self._storage.open(place.path), self._storage.limits
+        footer = puffin.read_footer(opened, path=place.path, limits=limits)
         blobs = {(blob.offset, blob.length) for blob in footer.blobs}
-        for vector in self._ordered(vectors):
-            self._problems.need(
+        for vector in _ordered(vectors):
+            place.need(
                 (vector.offset, vector.size_in_bytes) in blobs,
-                address,
                 "footer",
                 f"has no vector of {vector.size_in_bytes} bytes at {vector.offset}; an entry has",
             )
 
-    def _read_all(self, address: str, opened: ParquetSource) -> None:
+    def _read_all(self, opened: ParquetSource, place: Place) -> None:
         """Every byte against the file's seal, then every page, which may have a checksum too."""
         try:
-            with explained(address):
-                check_whole(self._storage, address)
+            with explained(place.path):
+                check_whole(self._storage, place.path)
                 opened.read_all()
         except FormatError as error:
-            self._problems.add(address, "content", error.problem)
+            place.add("content", error.problem)
 
-    @staticmethod
-    def _ordered(vectors: Iterable[VectorAt]) -> list[VectorAt]:
-        return sorted(vectors, key=lambda vector: vector.offset)
+
+def _ordered(vectors: Iterable[VectorAt]) -> list[VectorAt]:
+    return sorted(vectors, key=lambda vector: vector.offset)
+
+
+def _check_size(stated: Stated, size: int, place: Place) -> None:
+    for stated_size in stated.sizes:
+        what = f"is {size}; an entry says {stated_size}"
+        place.need(stated_size == size, "file_size_in_bytes", what)
+    what = f"the file has {size} bytes; a vector is said to end at {stated.end}"
+    place.need(stated.end <= size, "deletion_vector.size_in_bytes", what)
 
 
 def _stated(claims: pa.Table, metadata: Mapping[str, Stated]) -> Iterator[tuple[str, Stated]]:

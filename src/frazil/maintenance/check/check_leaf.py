@@ -14,22 +14,19 @@ from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.tracking import Status
 from frazil.format.values.types import scalar_value
 from frazil.maintenance.check.check_root import check_required, check_vectors
-from frazil.maintenance.check.problems import Problems
+from frazil.maintenance.check.problems import Place
 from frazil.tree.table_shape import TableShape
 from frazil.tree.write import leaf_counts
 
 _COUNTS = ("value_count", "null_value_count", "nan_value_count")
 
 
-def check_leaf_entries(
-    batch: EntryBatch, content: ContentType, path: str, problems: Problems
-) -> None:
+def check_leaf_entries(batch: EntryBatch, content: ContentType, place: Place) -> None:
     """The entries of a leaf by themselves, as written: what inherits is still null."""
     names = batch.pylist("location")
 
     def need(bad: Any, field: str, what: str) -> None:
-        for row in np.flatnonzero(bad)[:5]:
-            problems.add(path, field, f"{names[row]}: {what}")
+        place.need_none(bad, names, field, what)
 
     check_required(batch, need)
     status = batch.numpy("tracking.status")
@@ -50,15 +47,14 @@ def check_leaf_entries(
     check_vectors(batch, need)
     repeated = batch.table.group_by("location").aggregate([([], "count_all")])
     if pc.max(repeated.column("count_all")).as_py() not in (None, 1):
-        problems.add(path, "location", "a file is listed more than once")
+        place.add("location", "a file is listed more than once")
 
 
-def check_counts(batch: EntryBatch, entry: dict[str, Any], path: str, problems: Problems) -> None:
+def check_counts(batch: EntryBatch, entry: dict[str, Any], place: Place) -> None:
     """The counts that a root states of a leaf."""
     stated_rows = entry.get("record_count")
-    problems.need(
+    place.need(
         batch.num_rows == stated_rows,
-        path,
         "record_count",
         f"the leaf has {batch.num_rows} entries; its root says {stated_rows}",
     )
@@ -66,11 +62,11 @@ def check_counts(batch: EntryBatch, entry: dict[str, Any], path: str, problems: 
         recorded = _without_modified(entry).get(key)
         if key.endswith("min_sequence_number"):
             if value is not None and recorded is not None:
-                problems.need(
-                    recorded <= value, path, key, f"its root says {recorded}; an entry has {value}"
+                place.need(
+                    recorded <= value, key, f"its root says {recorded}; an entry has {value}"
                 )
         else:
-            problems.need(recorded == value, path, key, f"is {value}; its root says {recorded}")
+            place.need(recorded == value, key, f"is {value}; its root says {recorded}")
 
 
 def _without_modified(counts: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +83,7 @@ def _without_modified(counts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_aggregates(
-    live: EntryBatch, entry: dict[str, Any], shape: TableShape, path: str, problems: Problems
+    live: EntryBatch, entry: dict[str, Any], shape: TableShape, place: Place
 ) -> None:
     """Aggregates of a root entry enclose what is live in its leaf."""
     if not live.num_rows:
@@ -104,20 +100,17 @@ def check_aggregates(
             actual = truth.get(key)
             if actual is None:
                 if _has_values(live, field.id):
-                    problems.add(path, key, "the root bounds it; a live entry has no such bound")
+                    place.add(key, "the root bounds it; a live entry has no such bound")
                 continue
             encloses = (
                 _not_above(recorded, actual)
                 if name == "lower_bound"
                 else _not_above(actual, recorded)
             )
-            problems.need(
-                encloses, path, key, f"is {recorded!r} in the root; a live entry has {actual!r}"
-            )
+            place.need(encloses, key, f"is {recorded!r} in the root; a live entry has {actual!r}")
         tight = entry.get(stats_key(field.id, "tight_bounds"))
-        problems.need(
+        place.need(
             not (tight and has_vector),
-            path,
             stats_key(field.id, "tight_bounds"),
             "is true while positions of the leaf are dead",
         )
@@ -125,11 +118,8 @@ def check_aggregates(
             key = stats_key(field.id, name)
             recorded, actual = entry.get(key), truth.get(key)
             if recorded is not None and actual is not None:
-                problems.need(
-                    recorded >= actual,
-                    path,
-                    key,
-                    f"is {recorded} in the root; entries have {actual}",
+                place.need(
+                    recorded >= actual, key, f"is {recorded} in the root; entries have {actual}"
                 )
 
 

@@ -15,27 +15,28 @@ from frazil.format.metadata.metadata import (
     Snapshot,
     TableMetadata,
 )
-from frazil.maintenance.check.problems import Problems
+from frazil.maintenance.check.problems import Place, Problems
 
 _CLOCK_SKEW_MS = 60_000
 
 
 def check_metadata(metadata: TableMetadata, history: History, problems: Problems) -> None:
     """Note every broken rule of the metadata itself."""
-    where = "table metadata"
-    with problems.guarded(where):
-        _check_ids(metadata, problems, where)
-        _check_partitions(metadata, problems, where)
-    with problems.guarded(where):
-        _check_refs(metadata, history, problems, where)
-        _check_snapshots(metadata, history, problems)
-        _check_log(history, problems, where)
+    place = problems.at("table metadata")
+    with place.guarded():
+        _check_ids(metadata, place)
+        _check_partitions(metadata, place)
+    with place.guarded():
+        _check_refs(metadata, history, place)
+        _check_snapshots(metadata, history, place)
+        _check_log(history, place)
     if metadata.format_version >= FORMAT_VERSION:
-        with problems.guarded("metadata JSON"):
-            _check_json(metadata, history, problems)
+        rendering = problems.at("metadata JSON")
+        with rendering.guarded():
+            _check_json(metadata, history, rendering)
 
 
-def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
+def _check_ids(metadata: TableMetadata, place: Place) -> None:
     for name, ids in (
         ("schemas", [schema.schema_id for schema in metadata.schemas]),
         ("partition-specs", [spec.spec_id for spec in metadata.partition_specs]),
@@ -43,7 +44,7 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
         ("expressions", [int(column.expr_id) for column in metadata.expressions]),
     ):
         twice = sorted(id for id, count in Counter(ids).items() if count > 1)
-        problems.need(not twice, where, name, f"id {twice} is used more than once")
+        place.need(not twice, name, f"id {twice} is used more than once")
     for name, current, known_ids in (
         ("current-schema-id", metadata.current_schema_id, {s.schema_id for s in metadata.schemas}),
         ("default-spec-id", metadata.default_spec_id, set(metadata.specs_by_id())),
@@ -53,119 +54,106 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
             {0, *(order.order_id for order in metadata.sort_orders)},
         ),
     ):
-        problems.need(int(current) in known_ids, where, name, f"is {current}, which does not exist")
+        place.need(int(current) in known_ids, name, f"is {current}, which does not exist")
     columns = {id for schema in metadata.schemas for id in schema.field_ids}
     derived = {int(column.expr_id) for column in metadata.expressions}
     highest = max((*columns, *(id for id in derived if id < FIRST_DERIVED_ID)), default=0)
-    problems.need(
+    place.need(
         highest <= metadata.last_column_id,
-        where,
         "last-column-id",
         f"is {metadata.last_column_id}; field id {highest} is in use",
     )
     for column in metadata.expressions:
-        problems.need(
+        place.need(
             column.expr_id not in columns,
-            where,
             "expressions",
             f"expr-id {column.expr_id} is the id of a column too",
         )
 
 
-def _check_partitions(metadata: TableMetadata, problems: Problems, where: str) -> None:
+def _check_partitions(metadata: TableMetadata, place: Place) -> None:
     parts = [part for spec in metadata.partition_specs for part in spec.fields]
     columns = {id for schema in metadata.schemas for id in schema.field_ids}
     highest = max((part.field_id for part in parts), default=0)
-    problems.need(
+    place.need(
         highest <= max(metadata.last_partition_id, 999),
-        where,
         "last-partition-id",
         f"is {metadata.last_partition_id}; partition field id {highest} is in use",
     )
     for part in parts:
         for source in part.source_ids:
-            problems.need(
+            place.need(
                 source in columns,
-                where,
                 "partition-specs",
                 f"field {part.name!r} has source id {source}, which no schema has",
             )
     field_ids = {part.field_id for part in parts}
     for column in metadata.expressions:
-        problems.need(
+        place.need(
             column.partition_field_id is None or column.partition_field_id in field_ids,
-            where,
             "expressions",
             f"{column.name!r} is for partition field {column.partition_field_id}, "
             "which no spec has",
         )
 
 
-def _check_refs(metadata: TableMetadata, history: History, problems: Problems, where: str) -> None:
+def _check_refs(metadata: TableMetadata, history: History, place: Place) -> None:
     snapshot_ids = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     for name, ref in metadata.refs.items():
-        problems.need(
+        place.need(
             int(ref.snapshot_id) in snapshot_ids,
-            where,
             f"refs.{name}",
             f"points at snapshot {ref.snapshot_id}, which the table does not have",
         )
     main = metadata.refs.get(MAIN)
     if main is not None:
         is_branch = main.kind is RefKind.BRANCH
-        problems.need(is_branch, where, f"refs.{MAIN}", "is a tag; it must be a branch")
+        place.need(is_branch, f"refs.{MAIN}", "is a tag; it must be a branch")
 
 
-def _check_snapshots(metadata: TableMetadata, history: History, problems: Problems) -> None:
+def _check_snapshots(metadata: TableMetadata, history: History, place: Place) -> None:
     by_id = {int(snapshot.snapshot_id): snapshot for snapshot in history.snapshots}
     if len(by_id) < len(history.snapshots):
-        problems.add("table metadata", "snapshots", "a snapshot id is there more than once")
+        place.add("snapshots", "a snapshot id is there more than once")
     schemas = {schema.schema_id for schema in metadata.schemas}
     for id, snapshot in by_id.items():
-        where = f"snapshot {id}"
-        problems.need(
+        of_snapshot = place.problems.at(f"snapshot {id}")
+        of_snapshot.need(
             snapshot.sequence_number <= metadata.last_sequence_number,
-            where,
             "sequence-number",
             f"is {snapshot.sequence_number}; the table's last is {metadata.last_sequence_number}",
         )
         if snapshot.schema_id is not None:
-            problems.need(
+            of_snapshot.need(
                 snapshot.schema_id in schemas,
-                where,
                 "schema-id",
                 f"is {snapshot.schema_id}, which does not exist",
             )
         if snapshot.first_row_id is not None:
             end = snapshot.first_row_id + (snapshot.added_rows or 0)
-            problems.need(
+            of_snapshot.need(
                 end <= metadata.next_row_id,
-                where,
                 "added-rows",
                 f"row ids reach {end}; the table's next is {metadata.next_row_id}",
             )
         parent = by_id.get(int(snapshot.parent_snapshot_id or 0))
         if parent is not None:
-            _check_child(snapshot, parent, problems, where)
+            _check_child(snapshot, parent, of_snapshot)
     numbers = Counter(s.sequence_number for s in by_id.values() if s.root_manifest is not None)
     twice = sorted(number for number, count in numbers.items() if count > 1)
-    problems.need(
-        not twice, "table metadata", "snapshots", f"sequence numbers {twice} are used twice"
-    )
+    place.need(not twice, "snapshots", f"sequence numbers {twice} are used twice")
 
 
-def _check_child(snapshot: Snapshot, parent: Snapshot, problems: Problems, where: str) -> None:
+def _check_child(snapshot: Snapshot, parent: Snapshot, place: Place) -> None:
     is_later = snapshot.sequence_number > parent.sequence_number
     is_v1 = snapshot.sequence_number == parent.sequence_number == 0
-    problems.need(
+    place.need(
         is_later or is_v1,
-        where,
         "sequence-number",
         f"is {snapshot.sequence_number}; its parent's is {parent.sequence_number}",
     )
-    problems.need(
+    place.need(
         _follows(snapshot.timestamp_ms, parent.timestamp_ms),
-        where,
         "timestamp-ms",
         f"is {snapshot.timestamp_ms}, before its parent's {parent.timestamp_ms}",
     )
@@ -176,28 +164,26 @@ def _follows(after_ms: int, before_ms: int) -> bool:
     return not _CLOCK_SKEW_MS < before_ms - after_ms <= CLOCK_DRIFT_MS
 
 
-def _check_log(history: History, problems: Problems, where: str) -> None:
+def _check_log(history: History, place: Place) -> None:
     snapshot_ids = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     before = None
     for entry in history.snapshot_log:
-        problems.need(
+        place.need(
             int(entry.snapshot_id) in snapshot_ids,
-            where,
             "snapshot-log",
             f"names snapshot {entry.snapshot_id}, which the table does not have",
         )
         if before is not None:
-            problems.need(
+            place.need(
                 _follows(entry.timestamp_ms, before),
-                where,
                 "snapshot-log",
                 f"goes back in time at snapshot {entry.snapshot_id}",
             )
         before = entry.timestamp_ms
 
 
-def _check_json(metadata: TableMetadata, history: History, problems: Problems) -> None:
+def _check_json(metadata: TableMetadata, history: History, place: Place) -> None:
     first = metadata_json.dumps(metadata, history)
     read, read_history = metadata_json.loads(first, path="metadata JSON")
     again = metadata_json.dumps(read, read_history)
-    problems.need(again == first, "metadata JSON", "", "is not the same after reading it back")
+    place.need(again == first, "", "is not the same after reading it back")

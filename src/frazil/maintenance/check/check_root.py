@@ -15,7 +15,7 @@ from frazil.format.entries.fields import COLUMN_FILES, LEAVES, REQUIRED_KEYS, Co
 from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import bitmap
-from frazil.maintenance.check.problems import Problems
+from frazil.maintenance.check.problems import Mask, Problems
 
 _EXPLICIT = ("snapshot_id", "sequence_number", "file_sequence_number")
 _INFO = tuple(
@@ -23,8 +23,6 @@ _INFO = tuple(
 )
 _COUNTS = ("added", "existing", "deleted", "replaced", "modified")
 _VECTOR = ("location", "offset", "size_in_bytes", "cardinality")
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class RootCheck:
@@ -35,8 +33,7 @@ class RootCheck:
     ) -> None:
         self._batch = batch
         self._snapshot = snapshot
-        self._path = path
-        self._problems = problems
+        self._place = problems.at(path, snapshot_id=int(snapshot.snapshot_id))
         self._status = batch.numpy("tracking.status")
         self._kind = batch.numpy("content_type")
         self._names = batch.pylist("location")
@@ -54,20 +51,11 @@ class RootCheck:
             self._vectors,
             self._deletes,
         ):
-            with self._problems.guarded(self._path, snapshot_id=int(self._snapshot.snapshot_id)):
+            with self._place.guarded():
                 rule()
 
     def _need(self, bad: Mask, field: str, what: str) -> None:
-        """Note the first few entries where a mask is true."""
-        if not bad.any():
-            return
-        for row in np.flatnonzero(bad)[:5]:
-            self._problems.add(
-                self._path,
-                field,
-                f"{self._names[row]}: {what}",
-                snapshot_id=int(self._snapshot.snapshot_id),
-            )
+        self._place.need_none(bad, self._names, field, what)
 
     def _null(self, key: str) -> Mask:
         return self._batch.nulls(key)
@@ -168,9 +156,7 @@ class RootCheck:
             return np.zeros(0, dtype=np.int64)
 
     def _add(self, row: int, field: str, what: str) -> None:
-        mask = np.zeros(self._batch.num_rows, dtype=np.bool_)
-        mask[row] = True
-        self._need(mask, field, what)
+        self._place.add(field, f"{self._names[row]}: {what}")
 
     def _vectors(self) -> None:
         check_vectors(self._batch, self._need)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from frazil.errors import FormatError, FrazilError
 from frazil.text_format import card, counted, first_line
 from frazil.value_classes import field, frozen
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+_MAX_ENTRIES: Final = 5
 
 
 @frozen
@@ -104,28 +109,47 @@ class Problems:
         with self._lock:
             self._problems.setdefault((path, field, what), problem)
 
-    def need(
-        self, holds: bool, path: str, field: str, what: str, *, snapshot_id: int | None = None
-    ) -> bool:
-        """Note a problem unless a condition holds; returns whether it does."""
-        if not holds:
-            self.add(path, field, what, snapshot_id=snapshot_id)
-        return bool(holds)
-
-    @contextmanager
-    def guarded(self, path: str, *, snapshot_id: int | None = None) -> Iterator[None]:
-        """Note whatever goes wrong inside: a check reports, it does not fail."""
-        try:
-            yield
-        except FormatError as error:
-            self.add(error.path or path, error.field or "", error.problem, snapshot_id=snapshot_id)
-        except FrazilError as error:
-            self.add(path, "", f"cannot be read: {error}", snapshot_id=snapshot_id)
-        except Exception as error:
-            what = f"cannot be read ({type(error).__name__}): {first_line(error)}"
-            self.add(path, "", what, snapshot_id=snapshot_id)
+    def at(self, path: str, *, snapshot_id: int | None = None) -> Place:
+        """Where the problems of one file, or of one part of the metadata, are noted."""
+        return Place(problems=self, path=path, snapshot_id=snapshot_id)
 
     @property
     def listed(self) -> tuple[Problem, ...]:
         """All of them, in the order they were found."""
         return tuple(self._problems.values())
+
+
+@frozen(eq=False)
+class Place:
+    """One file or one part of the metadata, and what is wrong with it."""
+
+    problems: Problems
+    path: str
+    snapshot_id: int | None = None
+
+    def add(self, field: str, what: str) -> None:
+        """Note a problem."""
+        self.problems.add(self.path, field, what, snapshot_id=self.snapshot_id)
+
+    def need(self, holds: bool, field: str, what: str) -> None:
+        """Note a problem unless a condition holds."""
+        if not holds:
+            self.add(field, what)
+
+    def need_none(self, bad: Mask, names: Sequence[str], field: str, what: str) -> None:
+        """Note the first few entries where a mask is true."""
+        for row in np.flatnonzero(bad)[:_MAX_ENTRIES]:
+            self.add(field, f"{names[row]}: {what}")
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Note whatever goes wrong inside: a check reports, it does not fail."""
+        try:
+            yield
+        except FormatError as error:
+            place = self.problems.at(error.path or self.path, snapshot_id=self.snapshot_id)
+            place.add(error.field or "", error.problem)
+        except FrazilError as error:
+            self.add("", f"cannot be read: {error}")
+        except Exception as error:
+            self.add("", f"cannot be read ({type(error).__name__}): {first_line(error)}")
