@@ -101,6 +101,10 @@ class FrazilError(Exception):
     position: tuple[int, int] | None = None
     """Line and column in the text that caused it, counted from 1."""
 
+    def __init_subclass__(cls, *, kind: str | None = None, exit_code: int | None = None) -> None:
+        cls.kind = cls.kind if kind is None else kind
+        cls.exit_code = cls.exit_code if exit_code is None else exit_code
+
     def __init__(self, *parts: object) -> None:
         super().__init__(*(_message(part) if isinstance(part, str) else part for part in parts))
 
@@ -116,39 +120,27 @@ class FrazilError(Exception):
         return "line {}, column {}: {}".format(*self.position, self.message)
 
 
-class InvalidInput(FrazilError):
+class InvalidInput(FrazilError, kind="invalid-input", exit_code=2):
     """Invalid arguments or input.
 
     `is_certain` means that no other reading of the input would be valid.
     """
-
-    kind = "invalid-input"
-    exit_code = 2
 
     def __init__(self, *message: object, is_certain: bool = False) -> None:
         self.is_certain = is_certain
         super().__init__(*message)
 
 
-class NotFound(FrazilError):
+class NotFound(FrazilError, kind="not-found", exit_code=3):
     """A table, snapshot, branch, tag or file was not found."""
 
-    kind = "not-found"
-    exit_code = 3
 
-
-class Forbidden(FrazilError):
+class Forbidden(FrazilError, kind="forbidden", exit_code=12):
     """A path that may not be used: it lies outside the folders that the caller may use."""
 
-    kind = "forbidden"
-    exit_code = 12
 
-
-class AlreadyExists(FrazilError):
+class AlreadyExists(FrazilError, kind="already-exists", exit_code=4):
     """The name is already in use."""
-
-    kind = "already-exists"
-    exit_code = 4
 
 
 @frozen
@@ -164,11 +156,8 @@ class Conflict:
         return f"{self.what}: {self.where}{by}"
 
 
-class CommitConflict(FrazilError):
+class CommitConflict(FrazilError, kind="commit-conflict", exit_code=5):
     """Another commit changed what this one relies on. Lists every conflict found."""
-
-    kind = "commit-conflict"
-    exit_code = 5
 
     def __init__(self, message: str, conflicts: Sequence[Conflict] = ()) -> None:
         self.conflicts = tuple(conflicts)
@@ -177,18 +166,12 @@ class CommitConflict(FrazilError):
         super().__init__(message + listed + (f"\n  … and {more} more" if more > 0 else ""))
 
 
-class CommitUnknown(FrazilError):
+class CommitUnknown(FrazilError, kind="commit-unknown", exit_code=6):
     """The connection was lost during a commit; it may or may not have landed."""
 
-    kind = "commit-unknown"
-    exit_code = 6
 
-
-class FormatError(FrazilError):
+class FormatError(FrazilError, kind="format", exit_code=7):
     """A file is corrupt or was written by a newer version. Names the file and the field."""
-
-    kind = "format"
-    exit_code = 7
 
     def __init__(self, problem: str, *, path: str | None = None, field: str | None = None) -> None:
         self.problem = problem
@@ -202,29 +185,20 @@ class FormatError(FrazilError):
         return self if self.path else FormatError(self.problem, path=path, field=self.field)
 
 
-class Unsupported(FrazilError):
+class Unsupported(FrazilError, kind="unsupported", exit_code=8):
     """A feature that is not supported; the error names it."""
-
-    kind = "unsupported"
-    exit_code = 8
 
     def __init__(self, message: str, *, feature: str | None = None) -> None:
         self.feature = feature
         super().__init__(message)
 
 
-class StorageError(FrazilError):
+class StorageError(FrazilError, kind="storage", exit_code=9):
     """Reading, writing, listing or deleting a file failed."""
 
-    kind = "storage"
-    exit_code = 9
 
-
-class CatalogError(FrazilError):
+class CatalogError(FrazilError, kind="catalog", exit_code=10):
     """The catalog database or service failed."""
-
-    kind = "catalog"
-    exit_code = 10
 
 
 class Overloaded(CatalogError):
@@ -238,8 +212,5 @@ class Overloaded(CatalogError):
         super().__init__(*message)
 
 
-class Cancelled(FrazilError):
+class Cancelled(FrazilError, kind="cancelled", exit_code=11):
     """The work was cancelled by whoever asked for it, or ran out of time."""
-
-    kind = "cancelled"
-    exit_code = 11

@@ -456,3 +456,9 @@ def frozen(*, eq: bool = True, repr: bool = True) -> Callable[[type[_T]], type[_
 def frozen(cls: type | None = None, /, *, eq: bool = True, repr: bool = True) -> Any:
     """A value: a frozen, slotted, keyword-only dataclass. `eq=False` compares by identity."""
     return _dataclass(cls, frozen=True, slots=True, kw_only=True, eq=eq, repr=repr)
+
+
+def summed(one: _T, other: _T) -> _T:
+    """A value whose every field is the sum of the fields of two."""
+    names = vars(type(one))[_FIELDS]
+    return type(one)(**{name: getattr(one, name) + getattr(other, name) for name in names})

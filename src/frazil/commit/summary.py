@@ -11,7 +11,7 @@ from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import COLUMN_FILES, PARTITION_PREFIX, ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.summary_totals import COLUMN_FILES_TOTAL, has_column_files
-from frazil.value_classes import frozen, replace
+from frazil.value_classes import frozen, replace, summed
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"
@@ -87,17 +87,7 @@ class Tally:
 
     def plus(self, other: Tally) -> Tally:
         """The sum of two."""
-        return Tally(
-            data_files=self.data_files + other.data_files,
-            records=self.records + other.records,
-            bytes=self.bytes + other.bytes,
-            equality_files=self.equality_files + other.equality_files,
-            equality_records=self.equality_records + other.equality_records,
-            vectors=self.vectors + other.vectors,
-            vector_rows=self.vector_rows + other.vector_rows,
-            column_files=self.column_files + other.column_files,
-            column_bytes=self.column_bytes + other.column_bytes,
-        )
+        return summed(self, other)
 
 
 def _tally(batch: EntryBatch) -> Tally:

@@ -11,7 +11,13 @@ from typing import Any, Final
 
 from frazil.errors import InvalidInput
 from frazil.iceberg.schema import Schema
-from frazil.iceberg.transforms import Transform, VoidTransform, parse_transform
+from frazil.iceberg.transforms import (
+    FieldList,
+    Transform,
+    VoidTransform,
+    check_source,
+    parse_transform,
+)
 from frazil.value_classes import dataclass, field, replace
 
 FIRST_FIELD_ID: Final = 1000
@@ -46,10 +52,11 @@ class PartitionField:
         return f"{self.field_id}: {self.name}: {self.transform}({sources})"
 
 
-class PartitionSpec:
+class PartitionSpec(FieldList[PartitionField]):
     """The partition fields of files; none for files that are not partitioned."""
 
-    __slots__ = ("fields", "spec_id")
+    __slots__ = ("spec_id",)
+    ID = "spec_id"
 
     def __init__(self, *fields: PartitionField, spec_id: int = 0) -> None:
         self.fields = fields
@@ -71,28 +78,6 @@ class PartitionSpec:
                 for source_id in part.source_ids:
                     _check_source(part, source_id, schema)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PartitionSpec):
-            return NotImplemented
-        return self.spec_id == other.spec_id and self.fields == other.fields
-
-    def __hash__(self) -> int:
-        return hash((self.spec_id, self.fields))
-
-    def __str__(self) -> str:
-        return "[" + "".join(f"\n  {part}" for part in self.fields) + "\n" * bool(self.fields) + "]"
-
-    def __repr__(self) -> str:
-        fields = "".join(f"{part!r}, " for part in self.fields)
-        return f"PartitionSpec({fields}spec_id={self.spec_id})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.fields, self.spec_id)
-
-
-def _unpickled(fields: tuple[PartitionField, ...], spec_id: int) -> PartitionSpec:
-    return PartitionSpec(*fields, spec_id=spec_id)
-
 
 UNPARTITIONED: Final = PartitionSpec()
 """The spec of a table that has none."""
@@ -100,15 +85,7 @@ UNPARTITIONED: Final = PartitionSpec()
 
 def _check_source(part: PartitionField, source_id: int, schema: Schema) -> None:
     source = schema.get_field(source_id)
-    if source is None:
-        raise InvalidInput(f"Cannot find source column for partition field: {part}")
-    if not source.field_type.is_primitive:
-        raise InvalidInput(f"Cannot partition by non-primitive source field: {source}")
-    if not part.transform.can_transform(source.field_type):
-        raise InvalidInput(
-            f"Invalid source field {source.name} with type {source.field_type} "
-            f"for transform: {part.transform}"
-        )
+    check_source(source, part.transform, part, what="partition", verb="partition")
     outer_id = schema.parent_ids.get(source_id)
     while outer_id is not None:
         outer = schema.find_type(outer_id)

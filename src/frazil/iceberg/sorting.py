@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from frazil.errors import InvalidInput
 from frazil.iceberg.schema import Schema
-from frazil.iceberg.transforms import IdentityTransform, Transform, parse_transform
+from frazil.iceberg.transforms import (
+    FieldList,
+    IdentityTransform,
+    Transform,
+    check_source,
+    parse_transform,
+)
 from frazil.value_classes import dataclass, replace
 
 _FIRST_ORDER_ID: Final = 1
@@ -49,10 +54,11 @@ class SortField:
         return f"{term} {self.direction} {self.null_order}"
 
 
-class SortOrder:
+class SortOrder(FieldList[SortField]):
     """The terms that rows are sorted by, one after the other; none for an unsorted table."""
 
-    __slots__ = ("fields", "order_id")
+    __slots__ = ("order_id",)
+    ID = "order_id"
 
     def __init__(self, *fields: SortField, order_id: int = _FIRST_ORDER_ID) -> None:
         self.fields = fields
@@ -67,37 +73,7 @@ class SortOrder:
         """Refuse columns that the schema has not, or in types that cannot be sorted."""
         for term in self.fields:
             source = schema.get_field(term.source_id)
-            if source is None:
-                raise InvalidInput(f"Cannot find source column for sort field: {term}")
-            if not source.field_type.is_primitive:
-                raise InvalidInput(f"Cannot sort by non-primitive source field: {source}")
-            if not term.transform.can_transform(source.field_type):
-                raise InvalidInput(
-                    f"Invalid source field {source.name} with type {source.field_type} "
-                    f"for transform: {term.transform}"
-                )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SortOrder):
-            return NotImplemented
-        return self.order_id == other.order_id and self.fields == other.fields
-
-    def __hash__(self) -> int:
-        return hash((self.order_id, self.fields))
-
-    def __str__(self) -> str:
-        return "[" + "".join(f"\n  {term}" for term in self.fields) + "\n" * bool(self.fields) + "]"
-
-    def __repr__(self) -> str:
-        fields = "".join(f"{term!r}, " for term in self.fields)
-        return f"SortOrder({fields}order_id={self.order_id})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.fields, self.order_id)
-
-
-def _unpickled(fields: tuple[SortField, ...], order_id: int) -> SortOrder:
-    return SortOrder(*fields, order_id=order_id)
+            check_source(source, term.transform, term, what="sort", verb="sort")
 
 
 UNSORTED: Final = SortOrder(order_id=0)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
+from frazil.errors import InvalidInput
 from frazil.iceberg import types as ice
 
 _DAY: Final = date(1970, 1, 1)
@@ -306,3 +307,54 @@ def parse_transform(text: str, *, sources: int = 1) -> Transform:
     if numbered is None and text.startswith(("bucket", "truncate")):
         raise ValueError(f"{text!r} has no number in brackets")
     return UnknownTransform(text)
+
+
+F = TypeVar("F")
+
+
+class FieldList(Generic[F]):
+    """Fields that are transforms of columns, in order, and an id, whose name `ID` says."""
+
+    __slots__ = ("fields",)
+    ID: ClassVar[str]
+    fields: tuple[F, ...]
+
+    def _parts(self) -> tuple[type[Any], tuple[F, ...], int]:
+        return type(self), self.fields, getattr(self, self.ID)
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts() == other._parts() if isinstance(other, FieldList) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __str__(self) -> str:
+        return (
+            "[" + "".join(f"\n  {field}" for field in self.fields) + "\n" * bool(self.fields) + "]"
+        )
+
+    def __repr__(self) -> str:
+        fields = "".join(f"{field!r}, " for field in self.fields)
+        return f"{type(self).__name__}({fields}{self.ID}={getattr(self, self.ID)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, self._parts()
+
+
+def _unpickled(cls: type[Any], fields: tuple[Any, ...], number: int) -> Any:
+    return cls(*fields, **{cls.ID: number})
+
+
+def check_source(
+    source: ice.NestedField | None, transform: Transform, field: object, *, what: str, verb: str
+) -> None:
+    """Refuse a column that does not exist, or whose type the transform of a field does not take."""
+    if source is None:
+        raise InvalidInput(f"Cannot find source column for {what} field: {field}")
+    if not source.field_type.is_primitive:
+        raise InvalidInput(f"Cannot {verb} by non-primitive source field: {source}")
+    if not transform.can_transform(source.field_type):
+        raise InvalidInput(
+            f"Invalid source field {source.name} with type {source.field_type} "
+            f"for transform: {transform}"
+        )

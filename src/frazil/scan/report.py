@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from html import escape
 from textwrap import wrap
 from typing import Any, Final
 
 from frazil.text_format import card, counted, html_shares, size
-from frazil.value_classes import field, frozen
+from frazil.value_classes import field, frozen, summed
 
 _WIDTH: Final = 64
 _READ, _SKIPPED = "#3b82c4", "#aab4bd"
@@ -31,7 +31,7 @@ class LevelReport:
 
     def plus(self, other: LevelReport) -> LevelReport:
         """The sum of two."""
-        return LevelReport(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
+        return summed(self, other)
 
 
 @frozen
@@ -49,9 +49,6 @@ class LeafReport:
     evidence: str | None = None
     predicate: str | None = None
     files: int | None = None
-
-
-_COUNTS = tuple(counter.name for counter in fields(LevelReport))
 
 
 @frozen

@@ -164,14 +164,16 @@ def locate(reader: TreeReader, tree: Tree, entries: EntryBatch) -> Located:
     count = entries.num_rows
     leaf = np.full(count, _MISSING, dtype=np.int64)
     position = np.full(count, _MISSING, dtype=np.int64)
+    search = _Search(
+        reader=reader, leaves=tree.leaves(), entries=entries, leaf=leaf, position=position
+    )
     # From cheap to dear: the place where planning saw it, the root in memory, every leaf.
-    leaves = tree.leaves()
     if entries.has(LEAF):
-        _by_hint(reader, leaves, entries, leaf, position)
+        search.by_hint()
     if (leaf == _MISSING).any():
-        _in_root(tree, entries, leaf, position)
+        search.in_root(tree.root)
     if (leaf == _MISSING).any():
-        _by_search(reader, leaves, entries, leaf, position)
+        search.in_leaves()
     names = entries.column("location").to_pylist()
     return Located(locations=tuple(names), leaf=leaf, position=position)
 
@@ -238,69 +240,66 @@ def locate_apart(reader: TreeReader, tree: Tree, mentions: Sequence[Mention]) ->
     )
 
 
-def _in_root(tree: Tree, entries: EntryBatch, leaf: Rows, position: Rows) -> None:
-    kind = tree.root.numpy("content_type")
-    rows = np.flatnonzero(tracking.live_mask(tree.root) & (kind < ContentType.DATA_MANIFEST))
-    if not rows.size:
-        return
-    open_rows = np.flatnonzero(leaf == _MISSING)
-    listed = tree.root.select(("location", FIRST_ROW_ID)).take(rows)
-    index = _index_in(entries.take(open_rows), listed)
-    hit = index >= 0
-    leaf[open_rows[hit]] = _IN_ROOT
-    position[open_rows[hit]] = rows[index[hit]]
+@frozen(eq=False)
+class _Search:
+    """Files that are looked for, and the address of each one that was found so far."""
 
+    reader: TreeReader
+    leaves: tuple[LeafRef, ...]
+    entries: EntryBatch
+    leaf: Rows
+    position: Rows
 
-def _by_hint(
-    reader: TreeReader,
-    leaves: tuple[LeafRef, ...],
-    entries: EntryBatch,
-    leaf: Rows,
-    position: Rows,
-) -> None:
-    hints = pc.cast(entries.column(LEAF), pa.string())
-    names = entries.column("location")
-    places = entries.numpy(POSITION)
-    by_location = {ref.location: ref for ref in leaves}
-    for hint in pc.unique(hints).to_pylist():
-        ref = by_location.get(hint)
-        if ref is None:
-            continue
-        locations = arrow_values.to_numpy(
-            pc.fill_null(
-                pc.equal(hints, arrow_values.scalar(hint, hints.type)), arrow_values.scalar(False)
+    def in_root(self, root: EntryBatch) -> None:
+        """Files that the root itself lists."""
+        kind = root.numpy("content_type")
+        rows = np.flatnonzero(tracking.live_mask(root) & (kind < ContentType.DATA_MANIFEST))
+        if rows.size:
+            listed = root.select(("location", FIRST_ROW_ID)).take(rows)
+            self._match(listed, _IN_ROOT, rows)
+
+    def by_hint(self) -> None:
+        """Files that are still where planning saw them."""
+        hints = pc.cast(self.entries.column(LEAF), pa.string())
+        names = self.entries.column("location")
+        places = self.entries.numpy(POSITION)
+        by_location = {ref.location: ref for ref in self.leaves}
+        for hint in pc.unique(hints).to_pylist():
+            ref = by_location.get(hint)
+            if ref is None:
+                continue
+            is_hinted = pc.equal(hints, arrow_values.scalar(hint, hints.type))
+            is_open = arrow_values.to_numpy(pc.fill_null(is_hinted, arrow_values.scalar(False))) & (
+                self.leaf == _MISSING
             )
-        ) & (leaf == _MISSING)
-        rows = np.flatnonzero(locations & (places >= 0) & (places < ref.record_count))
-        batch = reader.entries(ref, keys=["location"])
-        alive = tracking.live_mask(batch)
-        alive[ref.dead_positions()] = False
-        listed = pc.take(batch.column("location"), arrow_values.array(places[rows]))
-        # A hint may be stale: it holds only where the entry is live and names this file.
-        holds = alive[places[rows]] & arrow_values.to_numpy(
-            pc.equal(listed, pc.take(names, arrow_values.array(rows)))
-        )
-        leaf[rows[holds]] = ref.row
-        position[rows[holds]] = places[rows[holds]]
+            rows = np.flatnonzero(is_open & (places >= 0) & (places < ref.record_count))
+            batch = self.reader.entries(ref, keys=["location"])
+            alive = tracking.live_mask(batch)
+            alive[ref.dead_positions()] = False
+            listed = pc.take(batch.column("location"), arrow_values.array(places[rows]))
+            # A hint may be stale: it holds only where the entry is live and names this file.
+            holds = alive[places[rows]] & arrow_values.to_numpy(
+                pc.equal(listed, pc.take(names, arrow_values.array(rows)))
+            )
+            self.leaf[rows[holds]] = ref.row
+            self.position[rows[holds]] = places[rows[holds]]
 
+    def in_leaves(self) -> None:
+        """Files that any leaf lists."""
+        keys = ["location", FIRST_ROW_ID] if self.entries.has(FIRST_ROW_ID) else ["location"]
+        listed = self.reader.map(self.leaves, lambda ref: self.reader.live(ref, keys=keys))
+        for ref, batch in zip(self.leaves, listed, strict=True):
+            self._match(batch, ref.row, batch.numpy(POSITION))
 
-def _by_search(
-    reader: TreeReader,
-    leaves: tuple[LeafRef, ...],
-    entries: EntryBatch,
-    leaf: Rows,
-    position: Rows,
-) -> None:
-    keys = ["location", FIRST_ROW_ID] if entries.has(FIRST_ROW_ID) else ["location"]
-    listed = reader.map(leaves, lambda ref: reader.live(ref, keys=keys))
-    for ref, batch in zip(leaves, listed, strict=True):
-        open_rows = np.flatnonzero(leaf == _MISSING)
-        if not open_rows.size:
-            continue
-        index = _index_in(entries.take(open_rows), batch)
+    def _match(self, listed: EntryBatch, leaf: int, positions: Rows) -> None:
+        """Note the address of what is listed among the files that are still missing."""
+        missing = np.flatnonzero(self.leaf == _MISSING)
+        if not missing.size:
+            return
+        index = _index_in(self.entries.take(missing), listed)
         hit = index >= 0
-        leaf[open_rows[hit]] = ref.row
-        position[open_rows[hit]] = batch.numpy(POSITION)[index[hit]]
+        self.leaf[missing[hit]] = leaf
+        self.position[missing[hit]] = positions[index[hit]]
 
 
 def _index_in(entries: EntryBatch, listed: EntryBatch) -> Rows:
