@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -23,22 +23,27 @@ def in_threads(items: Sequence[_T], work: Callable[[_T], _R], *, threads: int) -
     if len(items) < 2 or threads < 2:
         yield from map(work, items)
         return
+    size = max(1, min(_MAX_PART, len(items) // (threads * _MIN_PARTS_PER_THREAD)))
+    parts = (items[start : start + size] for start in range(0, len(items), size))
+    threads = min(threads, len(items))
+    for results in as_they_come(parts, lambda part: list(map(work, part)), threads=threads):
+        yield from results
+
+
+def as_they_come(items: Iterable[_T], work: Callable[[_T], _R], *, threads: int) -> Iterator[_R]:
+    """Apply `work` to items that take time to come, while the next ones do. When threads fall
+    behind, the next item is not asked for."""
     from concurrent.futures import ThreadPoolExecutor
 
-    size = max(1, min(_MAX_PART, len(items) // (threads * _MIN_PARTS_PER_THREAD)))
-
-    def part(start: int) -> list[_R]:
-        return [work(item) for item in items[start : start + size]]
-
-    waiting: deque[Future[list[_R]]] = deque()
-    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+    waiting: deque[Future[_R]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
         try:
-            for start in range(0, len(items), size):
-                waiting.append(pool.submit(part, start))
+            for item in items:
+                waiting.append(pool.submit(work, item))
                 if len(waiting) >= threads * _WAITING_PER_THREAD:
-                    yield from waiting.popleft().result()
+                    yield waiting.popleft().result()
             while waiting:
-                yield from waiting.popleft().result()
+                yield waiting.popleft().result()
         finally:  # after an error, or when the caller stops early: what has not begun is not done
             for job in waiting:
                 job.cancel()

@@ -15,6 +15,8 @@ TRAILER_BYTES: Final = 8
 """The footer's length and the magic number, at the end of a file."""
 _STOP: Final = 0
 _TRUE, _FALSE, _BYTE, _I16, I32, I64, _DOUBLE, BINARY, LIST, _SET, _MAP, STRUCT = range(1, 13)
+_VARINTS: Final = (_I16, I32, I64)
+_WIDTHS: Final = {_TRUE: 0, _FALSE: 0, _BYTE: 1, _DOUBLE: 8}
 _SCHEMA: Final = 2
 """The field of the footer that lists the columns, groups and leaves in one order."""
 _NUM_CHILDREN: Final = 5
@@ -85,13 +87,11 @@ class ThriftReader:
 
     def varint(self) -> int:
         """A number, seven bits in each byte."""
-        number = shift = 0
-        while True:
-            byte = self.byte()
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-            shift += 7
+        try:
+            number, self.at = _varint_at(self._data, self.at)
+        except IndexError as error:
+            raise FormatError("a Parquet footer ends too early") from error
+        return number
 
     def zigzag(self) -> int:
         """A number with a sign."""
@@ -106,27 +106,53 @@ class ThriftReader:
 
     def skip(self, kind: int) -> None:
         """Pass over a value."""
-        if kind in (_TRUE, _FALSE):
-            return
-        if kind == _BYTE:
-            self.byte()
-        elif kind in (_I16, I32, I64):
-            self.varint()
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == BINARY:
-            size = self.varint()
-            self.at += size
-        elif kind in (LIST, _SET):
-            size, element = self.list_header()
-            for _ in range(size):
-                # In a list, a boolean takes a byte.
-                self.skip(_BYTE if element in (_TRUE, _FALSE) else element)
-        elif kind == STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner)
-        else:
-            raise FormatError(f"a Parquet footer has a value of type {kind}")
+        try:
+            self.at = _end_of(self._data, self.at, kind)
+        except IndexError as error:
+            raise FormatError("a Parquet footer ends too early") from error
+
+
+def _end_of(data: bytes, at: int, kind: int) -> int:
+    """Where a value ends. Footers have thousands, so no object is made on the way."""
+    if kind in _VARINTS:
+        while data[at] & 0x80:
+            at += 1
+        return at + 1
+    if kind == BINARY:
+        size, at = _varint_at(data, at)
+        return at + size
+    if kind == STRUCT:
+        while header := data[at]:
+            at += 1
+            if header < 0x10:  # the number of the field follows
+                at = _end_of(data, at, I64)
+            at = _end_of(data, at, header & 0x0F)
+        return at + 1
+    if kind in (LIST, _SET):
+        size, element = data[at] >> 4, data[at] & 0x0F
+        at += 1
+        if size == 15:
+            size, at = _varint_at(data, at)
+        if element in (_TRUE, _FALSE):
+            element = _BYTE  # in a list, a boolean takes a byte
+        if element in _WIDTHS:
+            return at + size * _WIDTHS[element]
+        for _ in range(size):
+            at = _end_of(data, at, element)
+        return at
+    if kind in _WIDTHS:
+        return at + _WIDTHS[kind]
+    raise FormatError(f"a Parquet footer has a value of type {kind}")
+
+
+def _varint_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    number = shift = 0
+    while (byte := data[at]) & 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+    return number | byte << shift, at + 1
 
 
 def varint(number: int) -> bytes:

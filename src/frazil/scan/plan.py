@@ -270,9 +270,9 @@ class _Planner:
                     keys |= deletes.stats_keys()  # only delete files say which columns they compare
                     batches, leaf_report = self._leaves(leaves, keys)
                 tree = self._reader.tree(self._snapshot, keys=keys)
-            picked = self._marked(labelled(tree.root.filter(in_root), None))
+            picked = self._marked(labelled(_asked_for(tree.root, keys).filter(in_root), None))
             bytes_read = sum(call.bytes for call in calls)
-        parts = [_asked_for(batch, keys) for batch in (picked, *batches)]
+        parts = [picked, *(_asked_for(batch, keys) for batch in batches)]
         files = EntryBatch.concat(parts, combine=False)
         matches = {} if deletes is None else deletes.match(files)
         reasons = self._reasons(tree, leaves) if self._with_reasons else None
@@ -350,7 +350,8 @@ class _Planner:
         live = tracking.live_mask(tree.root)
         kind = tree.root.numpy("content_type")
         candidates = live & ((kind == ContentType.DATA) | (kind == ContentType.DATA_MANIFEST))
-        batch = tree.root.filter(candidates)
+        # Of a wide table, a root in the cache may have a thousand columns more.
+        batch = _asked_for(tree.root, self._keys | self._filter_keys).filter(candidates)
         result = self._filter.prune(batch)
         rows = np.flatnonzero(candidates)
         self._ruled_out = rows[~result.mask]

@@ -156,7 +156,9 @@ class Located:
             batches.append(batch.take(self.position[rows]))
             order.append(rows)
         merged = EntryBatch.concat(batches)
-        return merged.take(np.argsort(np.concatenate(order))) if order else merged
+        if len(order) < 2:  # of one manifest they were taken in this order
+            return merged
+        return merged.take(np.argsort(np.concatenate(order)))
 
 
 def locate(reader: TreeReader, tree: Tree, entries: EntryBatch) -> Located:

@@ -239,9 +239,10 @@ class EntryBatch:
 
     def without(self, *keys: str) -> EntryBatch:
         """The batch without these columns (they become null)."""
-        if not any(key in self._columns for key in keys):
+        gone = self._columns.keys() & set(keys)
+        if not gone:
             return self
-        columns = {key: column for key, column in self._columns.items() if key not in keys}
+        columns = {key: column for key, column in self._columns.items() if key not in gone}
         return EntryBatch.of(columns, self.num_rows)
 
     def select(self, keys: Iterable[str]) -> EntryBatch:

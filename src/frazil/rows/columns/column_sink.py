@@ -6,7 +6,7 @@ an edit of the file's entry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -143,6 +143,7 @@ class SinkWriter:
 
     def __init__(self, sink: ColumnSink) -> None:
         metadata = sink.metadata
+        self.fields = sink.fields
         self._sink = sink
         self._storage = sink.reading.storage
         self._writer = ColumnFileWriter(
@@ -241,6 +242,15 @@ class SinkWriter:
         return table.set_column(at, table.schema.field(at), ages)
 
 
+def refuse_repeated(rows: int) -> None:
+    """Refuse values beyond the first of so many rows."""
+    if rows:
+        raise InvalidInput(
+            f"{rows} rows of the table have more than one new value; the keys of the new values "
+            "must be unique"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NewValues:
     """New values of the rows of several files, by the numbers of the rows."""
@@ -251,7 +261,7 @@ class NewValues:
     """Which row of the table has each key; None if they are in order."""
 
     @staticmethod
-    def of(batches: Iterator[pa.RecordBatch], fields: Sequence[NestedField]) -> NewValues:
+    def of(batches: Iterable[pa.RecordBatch], fields: Sequence[NestedField]) -> NewValues:
         schema = Schema(_KEY_FIELD, *fields)
         held = [piece for batch in batches for piece in conformed(batch, schema)]
         table = pa.Table.from_batches(held, schema=arrow_schema(schema))
@@ -260,12 +270,7 @@ class NewValues:
         if not (keys[1:] > keys[:-1]).all():
             order = np.argsort(keys, kind="stable")
             keys = keys[order]
-            repeated = int((keys[1:] == keys[:-1]).sum())
-            if repeated:
-                raise InvalidInput(
-                    f"{repeated} rows of the table have more than one new value; the keys of the "
-                    "new values must be unique"
-                )
+            refuse_repeated(int((keys[1:] == keys[:-1]).sum()))
         return NewValues(table=values, keys=keys, order=order)
 
     def of_file(self, base: int, records: int) -> tuple[Longs, pa.Table]:
@@ -277,4 +282,12 @@ class NewValues:
         return positions, pc.take(self.table, arrow_values.array(self.order[start:end]))
 
 
-__all__ = ["ColumnSink", "FileToUpdate", "NewValues", "SinkWriter", "UpdatedFile", "refusal"]
+__all__ = [
+    "ColumnSink",
+    "FileToUpdate",
+    "NewValues",
+    "SinkWriter",
+    "UpdatedFile",
+    "refusal",
+    "refuse_repeated",
+]
