@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from frazil.threads import in_threads
+from frazil.threads import as_they_come, in_threads
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 1_000, 40_000])
@@ -46,6 +46,35 @@ def test_an_error_ends_the_work() -> None:
     with pytest.raises(ValueError, match="three"):
         list(in_threads(range(10_000), work, threads=2))
     assert len(done) < 10_000
+
+
+def test_work_begins_while_later_items_are_waited_for() -> None:
+    first_is_done = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        assert first_is_done.wait(10)
+        yield 2
+
+    def work(number: int) -> int:
+        first_is_done.set()
+        return number
+
+    assert list(as_they_come(items(), work, threads=2)) == [1, 2]
+
+
+def test_no_item_is_asked_for_while_threads_are_behind() -> None:
+    asked: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(1_000):
+            asked.append(number)
+            yield number
+
+    results = as_they_come(items(), lambda number: number, threads=2)
+    assert next(results) == 0
+    assert len(asked) <= 2 * 4
+    _closed(results)
 
 
 def _closed(results: Iterator[int]) -> None:

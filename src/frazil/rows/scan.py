@@ -237,12 +237,15 @@ class Scan(ArrowRows):
     # Reading
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as record batches, file by file, in bounded memory."""
+        """The rows as record batches, in the order of the files and in bounded memory."""
         if self.condition.sql is not None:
             yield from self._engine_batches()
             return
-        reader = self._task_reader()
-        batches = (batch for task in self.tasks() for batch in reader.read(task))
+        reader, tasks = self._task_reader(), self.tasks()
+        if self.max_rows is None:
+            yield from reader.stream(tasks)
+            return
+        batches = (batch for task in tasks for batch in reader.read(task))
         yield from arrow_values.first_rows(batches, self.max_rows)
 
     def to_reader(self) -> pa.RecordBatchReader:

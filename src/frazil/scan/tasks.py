@@ -20,9 +20,11 @@ from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import PARTITION_PREFIX, ContentType
+from frazil.format.values.types import is_variable_length
 from frazil.format.vectors import bitmap
 from frazil.format.vectors.puffin import StoredVector
 from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.storage import readers_at
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector, vectors_of
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 _BUNDLE_FILES: Final = 64
+_FEW_VALUES: Final = 1 << 20
+"""Of a file; files with more are read one after the other."""
+_WEIGHT_OF_TEXT: Final = 4
+"""Numbers that take as much memory as a text."""
 
 
 @frozen
@@ -189,6 +195,15 @@ class TaskReader:
     def __reduce__(self) -> tuple[type[TaskReader], tuple[Reading]]:
         return (TaskReader, (self.reading,))
 
+    def stream(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
+        """The rows of all tasks, in order and with few of them in memory: files of few values are
+        read side by side, others one after the other."""
+        if has_few_values(tasks, self.reading.schema):
+            yield from self.read_all(tasks)
+            return
+        for task in tasks:
+            yield from self.read(task)
+
     def read_all(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
         """The rows of all tasks, in order; files are read in threads and held whole."""
         threads = readers_at(tasks[0].source.path) if tasks else 1
@@ -299,6 +314,16 @@ class TaskReader:
             by_path = {_plain(path): positions for path, positions in raw.items()}
             self._positions[file.source.path] = by_path
         return by_path.get(_plain(task.source.path), np.zeros(0, dtype=np.int64))
+
+
+def has_few_values(tasks: Sequence[Task], schema: Schema) -> bool:
+    """Whether several files can be held at once: their columns are few and have simple types."""
+    if not tasks or not all(column.field_type.is_primitive for column in schema.fields):
+        return False
+    weights = (
+        _WEIGHT_OF_TEXT if is_variable_length(column.field_type) else 1 for column in schema.fields
+    )
+    return max(task.source.record_count for task in tasks) * max(sum(weights), 1) <= _FEW_VALUES
 
 
 def _plain(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,16 +16,13 @@ from frazil.rows.actions import KEY
 from frazil.rows.duckdb.duckdb_failures import kept
 from frazil.rows.duckdb.duckdb_source import unsliced
 from frazil.rows.planned import Longs
-from frazil.scan.tasks import Task, TaskReader
+from frazil.scan.tasks import Task, TaskReader, has_few_values
 from frazil.storage import readers_at
 from frazil.threads import in_threads
 from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from frazil.arrow_compute import Expression
-
-_FEW_VALUES: Final = 1 << 20
-"""Of a file; files with more are read one after the other, each by several threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,20 +82,13 @@ class TaskStream:
 
         with kept():
             numbers = range(len(self.tasks))
-            if not self._is_narrow(schema):
+            if not has_few_values(self.tasks, schema):
                 for at in numbers:
                     yield from rows_of(at)
                 return
             threads = readers_at(self.tasks[0].source.path)
             for batches in in_threads(numbers, lambda at: list(rows_of(at)), threads=threads):
                 yield from batches
-
-    def _is_narrow(self, schema: Schema) -> bool:
-        """Whether several files can be held at once: their columns take little and are few."""
-        if not self.tasks or not all(column.field_type.is_primitive for column in schema.fields):
-            return False
-        rows = max(task.source.record_count for task in self.tasks)
-        return rows * max(len(schema.fields), 1) <= _FEW_VALUES
 
     def _shaped(self, rows: pa.Table, schema: Schema, at: int) -> pa.Table:
         shaped = for_display(rows, schema)
