@@ -49,6 +49,7 @@ from frazil.rows.engine import (
     MergePlan,
     MergeSource,
     Value,
+    look_at_other_rows,
     reach,
 )
 from frazil.rows.merge_clauses import Clause, Side, has, may_meet_once, updates
@@ -221,6 +222,8 @@ class RowEditor:
                 values,
                 lambda: column_changes.rows_touched(self.engine, planned),
             )
+            if look_at_other_rows(values) and not by_columns.all():
+                by_columns[:] = False
         if by_columns.all():
             change = column_changes.assigned_columns(self, planned, values)
             return replace(change, searched=searched)

@@ -170,6 +170,11 @@ class ColumnEngine(Protocol):
         """The columns that expressions over the rows of a plan give."""
 
 
+def look_at_other_rows(values: Assignments) -> bool:
+    """Whether new values of a row depend on other rows, so that all are needed to compute one."""
+    return any(isinstance(value, SqlText) and value.has_window for value in values.values())
+
+
 def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
     """A filter that every row of the table with a key of the source passes."""
     columns = ColumnIndex.of(schema)

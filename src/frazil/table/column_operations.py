@@ -91,6 +91,9 @@ def check_new_columns(columns: Mapping[str, Any], *kinds: type) -> None:
 
     if not columns:
         raise InvalidInput("add_columns needs at least one column: {'name': 'expression'}")
+    for name in columns:
+        if not name.strip():
+            raise InvalidInput(f"{name!r} is not a name for a column")
     unknown = [
         name
         for name, value in columns.items()

@@ -68,6 +68,8 @@ class SqlText:
     tables: str = ""
     has_query: bool = False
     """Whether a query is inside, which may look at other tables."""
+    has_window: bool = False
+    """Whether a window function is inside, which looks at other rows."""
 
     def columns(self, names: Iterable[str]) -> list[str]:
         """Those of the columns that it may look at."""
@@ -105,8 +107,13 @@ def judged(
     (rows, columns), *others = scopes.items()
     if not others and rows != ROWS.name:
         text = qualified(text, tree, rows, columns)
-    has_query = any(node.queries for node in tree.walk())
-    sql = SqlText(text=text, names=names_in(tree), rows=RowsName(rows), has_query=has_query)
+    sql = SqlText(
+        text=text,
+        names=names_in(tree),
+        rows=RowsName(rows),
+        has_query=any(node.queries for node in tree.walk()),
+        has_window=has_window(tree),
+    )
     return sql, tree
 
 
@@ -169,6 +176,14 @@ def names_in(tree: n.Expression) -> frozenset[str] | None:
         if isinstance(node, n.ColumnRef)
         for name in node.names
     )
+
+
+def has_window(tree: n.Expression) -> bool:
+    """Whether an expression looks at other rows of those it is evaluated over. What a query inside
+    looks at are its own."""
+    from frazil.parser import nodes as n
+
+    return any(isinstance(node, n.Window) for node in tree.walk())
 
 
 def everything_in(tree: n.Expression) -> Iterator[n.Expression]:

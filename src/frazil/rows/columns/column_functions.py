@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from frazil import arrow_values
+from frazil.argument_checks import short_repr
 from frazil.data.metadata_columns import POS
 from frazil.errors import InvalidInput
 from frazil.iceberg.schema import Schema
 from frazil.rows.actions import KEY
 from frazil.rows.columns.column_sink import ColumnSink, FileToUpdate
 from frazil.scan.tasks import TaskReader
+from frazil.text_format import first_line
 from frazil.value_classes import dataclass, replace
 
 Function = Callable[[pa.RecordBatch], Any]
@@ -45,7 +47,13 @@ def called(name: str, function: Function, rows: pa.RecordBatch) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not isinstance(values, pa.Array):
-        values = pa.array(values)
+        try:
+            values = pa.array(values)
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidInput(
+                f"the function for {name} gave {short_repr(values)}; expected an Arrow array or a "
+                f"sequence of a value for each row ({first_line(error)})"
+            ) from error
     if len(values) != rows.num_rows:
         raise InvalidInput(
             f"the function for {name} gave {len(values)} values for {rows.num_rows} rows"

@@ -39,13 +39,15 @@ Compute = Callable[[Planned], Generator[pa.RecordBatch]]
 """New values of the rows of a plan: columns by name, and `KEY`, the number of the row."""
 
 
-def written_here(planned: Planned, sink: ColumnSink, compute: Compute) -> list[UpdatedFile]:
-    """Compute the values and write those of files where there are any."""
+def written_here(
+    planned: Planned, sink: ColumnSink, compute: Compute, *, together: bool = False
+) -> list[UpdatedFile]:
+    """Compute the values and write those of files where there are any. Values that depend on other
+    rows are computed `together`."""
     threads = readers_at(sink.location)
     writer = sink.writer()
     updated: list[UpdatedFile] = []
-    for rows in _chunks(planned):
-        part = planned.part(rows)
+    for part in [planned] if together else map(planned.part, _chunks(planned)):
         files = sorted(map(_Values, sink.files(part)), key=lambda values: values.place)
         with closing(compute(part)) as batches:
             complete = _complete(batches, files)

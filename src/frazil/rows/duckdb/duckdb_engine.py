@@ -17,6 +17,7 @@ import pyarrow as pa
 from frazil import arrow_values
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, METADATA_COLUMNS, ROW_ID
 from frazil.data.write.row_input import schema_of, with_plain_booleans
+from frazil.errors import InvalidInput
 from frazil.filter.condition import Condition
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import ROWS, RowsName, SqlText
@@ -30,10 +31,10 @@ from frazil.rows.duckdb.duckdb_merge import MergeSql
 from frazil.rows.duckdb.duckdb_scan import FILE_INDEX, RawRows, ScanSql
 from frazil.rows.duckdb.duckdb_sort import sort_keys
 from frazil.rows.duckdb.duckdb_source import DuckDbSource, drop_table, stored
-from frazil.rows.duckdb.duckdb_streams import streamed
+from frazil.rows.duckdb.duckdb_streams import in_arrow_types, streamed
 from frazil.rows.duckdb.duckdb_types import check_columns
 from frazil.rows.duckdb.duckdb_values import Values
-from frazil.rows.engine import Assignments, MergePlan
+from frazil.rows.engine import Assignments, MergePlan, look_at_other_rows
 from frazil.rows.matched_rows import MatchedRows, ReplacedRows
 from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.planned import Longs, Planned
@@ -125,7 +126,12 @@ class DuckDbEngine:
         # Loaded with the first update of columns: most updates write rows.
         from frazil.rows.columns.column_update import written_here
 
-        return written_here(planned, sink, lambda part: self._computed(part, values, sink.fields))
+        return written_here(
+            planned,
+            sink,
+            lambda part: self._computed(part, values, sink.fields),
+            together=look_at_other_rows(values),
+        )
 
     def _computed(
         self, planned: Planned, values: Assignments, fields: Sequence[NestedField]
@@ -189,7 +195,14 @@ class DuckDbEngine:
         with explained("add_columns"), self._rows(nothing, filtered=False, is_joined=False) as rows:
             columns = [f"({text.text}\n) AS {quoted(name)}" for name, text in values.items()]
             query = f"SELECT {', '.join(columns)} FROM ({rows}) {ROWS}"
-            return schema_of(with_plain_booleans(self.connection.sql(query).to_arrow_reader()))
+            rows_of_none = in_arrow_types(self.connection.sql(query))
+            reader = with_plain_booleans(rows_of_none.to_arrow_reader())
+            if reader.read_all().num_rows:
+                raise InvalidInput(
+                    f"{' and '.join(values)}: an aggregate has one value for all rows; as a window "
+                    "function, such as sum(price) OVER (), it has one for each"
+                )
+            return schema_of(reader)
 
     def source(self, rows: Any, schema: Schema) -> DuckDbSource:
         """Rows to merge, in a temporary table that may spill."""

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from frazil.filter.text.quotes import quoted
+
 if TYPE_CHECKING:
     import duckdb
+    from duckdb.sqltypes import DuckDBPyType
 
 _INTERRUPTED: Final = "INTERRUPT Error"
+_AS_TEXT: Final = ("uhugeint", "bit", "time with time zone", "bignum", "varint")
 
 
 @contextmanager
@@ -44,3 +48,42 @@ def cause(error: Exception, connection: duckdb.DuckDBPyConnection, query: str) -
     except Exception as raised:
         return raised
     return error
+
+
+def in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """A relation whose values Arrow can hold: sums of integers, which have 128 bits, become
+    decimals; bits and times with a zone become text."""
+    outputs: list[str] = []
+    for at, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True), start=1):
+        other = _arrow_type(kind)
+        value = f"#{at}" if other is None else f"CAST(#{at} AS {other})"
+        outputs.append(f"{value} AS {quoted(name)}")
+    if not any(output.startswith("CAST") for output in outputs):
+        return relation
+    return relation.project(", ".join(outputs))
+
+
+def _arrow_type(kind: DuckDBPyType) -> str | None:
+    """The type to cast to, as text; None if Arrow has this one."""
+    if kind.id == "hugeint":
+        return "DECIMAL(38,0)"
+    if kind.id in _AS_TEXT:
+        return "VARCHAR"
+    if kind.id not in ("struct", "list", "array", "map"):
+        return None
+    inside = dict(kind.children)
+    changed = {
+        name: _arrow_type(child) for name, child in inside.items() if not isinstance(child, int)
+    }
+    if not any(changed.values()):
+        return None
+    texts = {name: changed.get(name) or str(child) for name, child in inside.items()}
+    match kind.id:
+        case "struct":
+            fields = ", ".join(f"{quoted(name)} {text}" for name, text in texts.items())
+            return f"STRUCT({fields})"
+        case "map":
+            return f"MAP({texts['key']}, {texts['value']})"
+        case "array":
+            return f"{texts['child']}[{texts['size']}]"
+    return f"{texts['child']}[]"

@@ -16,7 +16,7 @@ from frazil.errors import FrazilError
 from frazil.filter.condition import Condition
 from frazil.filter.prune.tree_filter import exact_filter_of, key_filter
 from frazil.filter.text.quotes import quoted
-from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText, lambda_names
+from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText, has_window, lambda_names
 from frazil.filter.text.sql_values import type_text
 from frazil.iceberg.expressions import AlwaysTrue, And
 from frazil.iceberg.schema import Schema
@@ -201,7 +201,14 @@ class BoundSlices:
         has_query = any(top.queries for output in self.query.outputs for top in output.walk())
         if self.query.where is not None:
             has_query |= any(node.queries for node in self.query.where.walk())
-        return SqlText(text=text, names=self.names(), rows=rows, tables=tables, has_query=has_query)
+        return SqlText(
+            text=text,
+            names=self.names(),
+            rows=rows,
+            tables=tables,
+            has_query=has_query,
+            has_window=any(map(has_window, self.query.outputs)),
+        )
 
     def alone(self, number: int, part: Part, rows: Rows, name: RowsName) -> SqlText:
         """An expression over these rows alone, which is evaluated beside others: columns without a

@@ -24,6 +24,7 @@ from frazil.parser.duckdb_parser import error_details
 from frazil.parser.edits import EngineText, Slices
 from frazil.parser.tokens import Kind, Part, Source, tokens
 from frazil.rows.duckdb.duckdb_connection import open_folders
+from frazil.rows.duckdb.duckdb_streams import in_arrow_types
 from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
 from frazil.sql.bind.rewriting import Parameters
@@ -40,14 +41,12 @@ from frazil.table.table import Table
 
 if TYPE_CHECKING:
     import duckdb
-    from duckdb.sqltypes import DuckDBPyType
 
     from frazil.table.transaction import Transaction
 
 _BATCH_ROWS = 1 << 14
 _ENDS_EARLY = ("limit", "fetch", "sample", "tablesample")
 _READS_ALL = ("order", "group")
-_AS_TEXT = ("uhugeint", "bit", "time with time zone", "bignum", "varint")
 
 
 class Execution:
@@ -208,7 +207,7 @@ class Execution:
             ran, relation = known.ran, known.relation
         else:
             ran = self.binder.query(*parts)
-            relation = _in_arrow_types(self.relation(ran))
+            relation = in_arrow_types(self.relation(ran))
             self._keep(parts, ran, relation)
         engine = self.engine
         reads_few = self._reads_few()
@@ -265,7 +264,7 @@ class Execution:
 
     def stream(self, ran: EngineText) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
-        return _streamed(_in_arrow_types(self.relation(ran)).to_arrow_reader, self, ran)
+        return _streamed(in_arrow_types(self.relation(ran)).to_arrow_reader, self, ran)
 
     def everything(self, name: Name) -> duckdb.DuckDBPyRelation:
         """All columns of a view or metadata table, as a relation."""
@@ -391,45 +390,6 @@ def _scan(
     if staged is not None:
         return staged.scan(chosen, columns=columns)
     return table.scan(chosen, columns, as_of=as_of)
-
-
-def _in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """A relation whose values Arrow can hold: sums of integers, which have 128 bits, become
-    decimals; bits and times with a zone become text."""
-    outputs: list[str] = []
-    for at, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True), start=1):
-        other = _arrow_type(kind)
-        value = f"#{at}" if other is None else f"CAST(#{at} AS {other})"
-        outputs.append(f"{value} AS {quoted(name)}")
-    if not any(output.startswith("CAST") for output in outputs):
-        return relation
-    return relation.project(", ".join(outputs))
-
-
-def _arrow_type(kind: DuckDBPyType) -> str | None:
-    """The type to cast to, as text; None if Arrow has this one."""
-    if kind.id == "hugeint":
-        return "DECIMAL(38,0)"
-    if kind.id in _AS_TEXT:
-        return "VARCHAR"
-    if kind.id not in ("struct", "list", "array", "map"):
-        return None
-    inside = dict(kind.children)
-    changed = {
-        name: _arrow_type(child) for name, child in inside.items() if not isinstance(child, int)
-    }
-    if not any(changed.values()):
-        return None
-    texts = {name: changed.get(name) or str(child) for name, child in inside.items()}
-    match kind.id:
-        case "struct":
-            fields = ", ".join(f"{quoted(name)} {text}" for name, text in texts.items())
-            return f"STRUCT({fields})"
-        case "map":
-            return f"MAP({texts['key']}, {texts['value']})"
-        case "array":
-            return f"{texts['child']}[{texts['size']}]"
-    return f"{texts['child']}[]"
 
 
 def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import InvalidInput
+from frazil.filter.text.sql_text import RESERVED
 from frazil.format.metadata.definition_checks import promotable
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.iceberg.schema import Schema
@@ -234,6 +235,8 @@ class SchemaDraft:
             return
         if name in _RESERVED:
             raise InvalidInput(f"'{name}' is the name of a metadata column; choose another")
+        if name.lower().startswith(RESERVED):
+            raise InvalidInput(f"'{name}' is reserved, as are all names that begin with {RESERVED}")
         for part in self.metadata.spec().fields:
             if part.name == name and part.source_ids != (renamed,):
                 raise InvalidInput(
