@@ -25,7 +25,7 @@ def _catalog(kind: str, folder: Path) -> CatalogBackend:
 @pytest.mark.parametrize("kind", ["sqlite", "bucket"])
 def test_json_of_many_commits_is_a_few_times_the_history(kind: str, tmp_path: Path) -> None:
     catalog = _catalog(kind, tmp_path)
-    catalog.create_namespace(("shop",))
+    catalog.namespaces.create(("shop",))
     head = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     for number in range(1, COMMITS + 1):
         append_and_land(head, number)

@@ -27,7 +27,7 @@ SHOP_ORDERS = Identifier(namespace=("shop",), name="orders")
 @pytest.fixture
 def head(catalog: CatalogBackend) -> TableHead:
     """A table just made."""
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     metadata = orders(catalog.location_for("shop.orders"))
     return catalog.create_table("shop.orders", metadata)
 
@@ -46,76 +46,76 @@ def json_files_at(catalog: CatalogBackend, location: str) -> list[str]:
 
 
 def test_a_namespace_is_there_after_it_was_created(catalog: CatalogBackend) -> None:
-    assert not catalog.namespace_exists("shop")
-    catalog.create_namespace("shop", {"owner": "sales"})
-    assert catalog.namespace_exists("shop")
-    assert catalog.list_namespaces() == [("shop",)]
-    assert catalog.namespace_properties("shop") == {"owner": "sales"}
+    assert not catalog.namespaces.exists("shop")
+    catalog.namespaces.create("shop", {"owner": "sales"})
+    assert catalog.namespaces.exists("shop")
+    assert catalog.namespaces.children() == [("shop",)]
+    assert catalog.namespaces.properties("shop") == {"owner": "sales"}
     assert catalog.list_tables("shop") == []
 
 
 def test_a_namespace_cannot_be_created_twice(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     with pytest.raises(AlreadyExists):
-        catalog.create_namespace("shop", {"owner": "sales"})
+        catalog.namespaces.create("shop", {"owner": "sales"})
 
 
 def test_namespaces_have_levels(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("eu.shop.archive")
-    catalog.create_namespace("eu_shop")
-    assert catalog.list_namespaces() == [("eu",), ("eu_shop",)]
-    assert catalog.list_namespaces("eu") == [("eu", "shop")]
-    assert catalog.list_namespaces(("eu", "shop")) == [("eu", "shop", "archive")]
-    assert catalog.namespace_exists("eu")
-    assert not catalog.namespace_exists("e")
+    catalog.namespaces.create("eu.shop.archive")
+    catalog.namespaces.create("eu_shop")
+    assert catalog.namespaces.children() == [("eu",), ("eu_shop",)]
+    assert catalog.namespaces.children("eu") == [("eu", "shop")]
+    assert catalog.namespaces.children(("eu", "shop")) == [("eu", "shop", "archive")]
+    assert catalog.namespaces.exists("eu")
+    assert not catalog.namespaces.exists("e")
 
 
 def test_namespace_properties_are_set_and_removed(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
-    assert catalog.namespace_properties("shop") == {}
-    catalog.set_namespace_properties("shop", {"owner": "sales", "team": "a"})
-    catalog.set_namespace_properties("shop", {"team": "b"}, removals=["owner"])
-    assert catalog.namespace_properties("shop") == {"team": "b"}
-    catalog.set_namespace_properties("shop", {}, removals=["team"])
-    assert catalog.namespace_properties("shop") == {}
-    assert catalog.namespace_exists("shop")
+    catalog.namespaces.create("shop")
+    assert catalog.namespaces.properties("shop") == {}
+    catalog.namespaces.set_properties("shop", {"owner": "sales", "team": "a"})
+    catalog.namespaces.set_properties("shop", {"team": "b"}, removals=["owner"])
+    assert catalog.namespaces.properties("shop") == {"team": "b"}
+    catalog.namespaces.set_properties("shop", {}, removals=["team"])
+    assert catalog.namespaces.properties("shop") == {}
+    assert catalog.namespaces.exists("shop")
 
 
 def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: CatalogBackend) -> None:
     for call in (
-        catalog.namespace_properties,
-        catalog.drop_namespace,
+        catalog.namespaces.properties,
+        catalog.namespaces.drop,
         catalog.list_tables,
-        catalog.list_namespaces,
+        catalog.namespaces.children,
     ):
         with pytest.raises(NotFound, match="nowhere"):
             call("nowhere")
     with pytest.raises(NotFound, match="nowhere"):
-        catalog.set_namespace_properties("nowhere", {"a": "b"})
+        catalog.namespaces.set_properties("nowhere", {"a": "b"})
 
 
 def test_a_namespace_is_dropped_only_when_empty(catalog: CatalogBackend, head: TableHead) -> None:
     with pytest.raises(InvalidInput, match="not empty"):
-        catalog.drop_namespace("shop")
+        catalog.namespaces.drop("shop")
     catalog.drop("shop.orders")
-    catalog.create_namespace("shop.archive")
+    catalog.namespaces.create("shop.archive")
     with pytest.raises(InvalidInput, match="not empty"):
-        catalog.drop_namespace("shop")
-    catalog.drop_namespace("shop.archive")
-    catalog.drop_namespace("shop")
-    assert catalog.list_namespaces() == []
+        catalog.namespaces.drop("shop")
+    catalog.namespaces.drop("shop.archive")
+    catalog.namespaces.drop("shop")
+    assert catalog.namespaces.children() == []
 
 
 def test_a_credential_is_not_stored_as_a_property(catalog: CatalogBackend) -> None:
     with pytest.raises(InvalidInput) as refused:
-        catalog.create_namespace("shop", {"s3.secret-access-key": "hunter2"})
+        catalog.namespaces.create("shop", {"s3.secret-access-key": "hunter2"})
     assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "", "a\n"])
 def test_what_is_not_a_name_is_refused(catalog: CatalogBackend, name: str) -> None:
     with pytest.raises(InvalidInput):
-        catalog.create_namespace(name)
+        catalog.namespaces.create(name)
     with pytest.raises(InvalidInput):
         catalog.load(f"shop.{name}")
     with pytest.raises(InvalidInput):
@@ -126,11 +126,11 @@ def test_what_is_not_a_name_is_refused(catalog: CatalogBackend, name: str) -> No
 def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
     catalog: CatalogBackend, name: str
 ) -> None:
-    catalog.create_namespace((name,))
+    catalog.namespaces.create((name,))
     identifier = Identifier(namespace=(name,), name=name)
     place = catalog.location_for(identifier)
     catalog.create_table(identifier, orders(place))
-    assert catalog.list_namespaces() == [(name,)]
+    assert catalog.namespaces.children() == [(name,)]
     assert catalog.list_tables((name,)) == [identifier]
     assert catalog.load((name, name)).identifier == identifier
     assert catalog.warehouse is not None
@@ -190,11 +190,11 @@ def test_a_created_table_can_be_loaded(catalog: CatalogBackend, head: TableHead)
 
 
 def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("eu.shop")
+    catalog.namespaces.create("eu.shop")
     suffix = "-[0-9a-f]{32}" if isinstance(catalog, ObjectCatalog) else ""
     below = f"{catalog.warehouse}/eu.shop/orders{suffix}"
     assert re.fullmatch(below, catalog.location_for("eu.shop.orders"))
-    catalog.create_namespace("far", {"location": "/elsewhere/far"})
+    catalog.namespaces.create("far", {"location": "/elsewhere/far"})
     assert re.fullmatch(f"/elsewhere/far/orders{suffix}", catalog.location_for("far.orders"))
 
 
@@ -230,7 +230,7 @@ def test_a_table_needs_a_namespace(catalog: CatalogBackend) -> None:
 
 
 def test_a_table_that_is_not_there_is_not_found(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     for call in (catalog.load, catalog.drop, catalog.purge):
         with pytest.raises(NotFound, match=r"shop\.orders"):
             call("shop.orders")
@@ -371,7 +371,7 @@ def test_properties_change_without_a_snapshot(catalog: CatalogBackend, head: Tab
 
 
 def test_unknown_fields_come_back_from_the_catalog(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     metadata = replace(
         orders(catalog.location_for("shop.orders")), extra={"new-field": [1, {"a": 2}]}
     )
@@ -446,7 +446,7 @@ def test_a_named_snapshot_cannot_be_removed(head: TableHead) -> None:
 
 
 def test_the_json_is_written_at_create_and_then_when_due(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     properties = {"write.metadata.json-every": "3"}
     metadata = orders(catalog.location_for("shop.orders"), properties)
     head = catalog.create_table("shop.orders", metadata)
@@ -469,7 +469,7 @@ def test_the_json_is_written_at_create_and_then_when_due(catalog: CatalogBackend
 def test_json_can_be_written_never_or_always(
     catalog: CatalogBackend, every: str, expected: list[str]
 ) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     properties = {"write.metadata.json-every": every}
     metadata = orders(catalog.location_for("shop.orders"), properties)
     head = catalog.create_table("shop.orders", metadata)
@@ -504,7 +504,7 @@ def test_export_writes_the_current_version_once(catalog: CatalogBackend, head: T
 
 
 def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     properties = {
         "write.metadata.json-every": "1",
         "write.metadata.previous-versions-max": "2",
@@ -518,7 +518,7 @@ def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: CatalogBac
 
 
 def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     properties = {"write.metadata.json-every": "1", "write.metadata.path": "json"}
     head = catalog.create_table(
         "shop.orders", orders(catalog.location_for("shop.orders"), properties)

@@ -54,7 +54,7 @@ def test_their_tables_are_listed_and_loaded_here(
 ) -> None:
     theirs.create_namespace("shop", {"owner": "sales"})
     table = their_table(theirs, "people", version)
-    assert ours.namespace_properties("shop") == {"owner": "sales"}
+    assert ours.namespaces.properties("shop") == {"owner": "sales"}
     assert [str(each) for each in ours.list_tables("shop")] == ["shop.people"]
     state = ours.load("shop.people").state
     assert state.metadata.format_version == int(version)
@@ -105,12 +105,12 @@ def test_our_tables_do_not_disturb_them(theirs: PyIcebergCatalog, ours: SqlCatal
 
 
 def test_our_namespaces_are_theirs_too(theirs: PyIcebergCatalog, ours: SqlCatalog) -> None:
-    ours.create_namespace("eu.shop", {"owner": "sales"})
-    ours.create_namespace("plain")
+    ours.namespaces.create("eu.shop", {"owner": "sales"})
+    ours.namespaces.create("plain")
     assert sorted(theirs.list_namespaces()) == [("eu",), ("plain",)]
     assert theirs.load_namespace_properties("eu.shop") == {"owner": "sales"}
     theirs.drop_namespace("plain")
-    assert ours.list_namespaces() == [("eu",)]
+    assert ours.namespaces.children() == [("eu",)]
 
 
 def test_a_table_of_theirs_is_upgraded_in_place(theirs: PyIcebergCatalog, ours: SqlCatalog) -> None:

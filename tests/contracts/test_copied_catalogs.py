@@ -32,11 +32,11 @@ def bucket_of(folder: Path) -> CatalogBackend:
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[CatalogBackend, CatalogBackend]:
     both = database(tmp_path), bucket_of(tmp_path)
     source, target = both if request.param == "to a bucket" else both[::-1]
-    source.create_namespace("shop", {"owner": "sales"})
+    source.namespaces.create("shop", {"owner": "sales"})
     metadata, history = long_history(orders(source.location_for("shop.orders")), 150)
     source.create_table("shop.orders", metadata, history)
     append_and_land(source.load("shop.orders"), 999)
-    source.create_namespace("eu.archive")
+    source.namespaces.create("eu.archive")
     source.views.create("shop.cheap", VIEW)
     return source, target
 
@@ -52,8 +52,8 @@ def test_a_copied_table_has_its_state_and_its_whole_history(
     assert new.state.snapshots == old.state.snapshots
     assert new.history().snapshots == old.history().snapshots
     assert new.history().snapshot_log == old.history().snapshot_log
-    assert target.namespace_properties("shop") == {"owner": "sales"}
-    assert target.namespace_exists("eu.archive")
+    assert target.namespaces.properties("shop") == {"owner": "sales"}
+    assert target.namespaces.exists("eu.archive")
     assert target.views.load("shop.cheap").metadata == VIEW
     again = copy_catalog(source, target)
     assert (again.tables, again.known) == ((), ("shop.orders",))
@@ -85,7 +85,7 @@ def test_another_table_of_the_same_name_is_refused(
     pair: tuple[CatalogBackend, CatalogBackend],
 ) -> None:
     source, target = pair
-    target.create_namespace("shop")
+    target.namespaces.create("shop")
     target.create_table("shop.orders", orders(target.location_for("shop.orders")))
     with pytest.raises(AlreadyExists, match="Nothing was copied"):
         copy_catalog(source, target)

@@ -13,7 +13,7 @@ from tests.support.catalogs import orders
 @pytest.fixture
 def head(catalog: CatalogBackend) -> TableHead:
     """A table just made."""
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     metadata = orders(catalog.location_for("shop.orders"))
     return catalog.create_table("shop.orders", metadata)
 

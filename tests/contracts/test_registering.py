@@ -15,7 +15,7 @@ from tests.support.catalogs import append, append_and_land, orders
 @pytest.fixture
 def head(catalog: CatalogBackend) -> TableHead:
     """A table just made."""
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     metadata = orders(catalog.location_for("shop.orders"))
     return catalog.create_table("shop.orders", metadata)
 
@@ -49,7 +49,7 @@ def test_a_copied_table_opens_where_it_was_copied_to(
 
 
 def test_what_is_not_metadata_is_not_registered(catalog: CatalogBackend) -> None:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     with pytest.raises(NotFound):
         catalog.register("shop.orders", f"{catalog.warehouse}/missing.metadata.json")
     assert catalog.list_tables("shop") == []

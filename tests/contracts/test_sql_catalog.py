@@ -46,7 +46,7 @@ def in_processes(target: Callable[..., object], arguments: Iterable[tuple[object
 
 @pytest.fixture
 def shop(sql_catalog: SqlCatalog) -> SqlCatalog:
-    sql_catalog.create_namespace("shop")
+    sql_catalog.namespaces.create("shop")
     sql_catalog.create_table("shop.orders", orders(sql_catalog.location_for("shop.orders")))
     return sql_catalog
 
@@ -71,7 +71,7 @@ class LosingDatabase(Database):
 def losing(database_uri: str, tmp_path: Path) -> Iterator[tuple[SqlCatalog, LosingDatabase]]:
     database = LosingDatabase(database_uri)
     catalog = SqlCatalog(database, warehouse=str(tmp_path / "warehouse"))
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     yield catalog, database
     catalog.close()
@@ -125,7 +125,7 @@ def test_a_catalog_and_a_head_can_be_sent_to_another_process(shop: SqlCatalog) -
 
 def test_processes_may_create_the_layout_at_once(database_uri: str) -> None:
     in_processes(SqlCatalog, [(database_uri,)] * 6)
-    assert SqlCatalog(database_uri).list_namespaces() == []
+    assert SqlCatalog(database_uri).namespaces.children() == []
 
 
 # Lost replies
@@ -163,7 +163,7 @@ def test_a_full_disk_refuses_a_commit_once_and_leaves_nothing(
 ) -> None:
     database = FullDatabase(database_uri)
     pointers = SqlCatalog(database, warehouse=str(tmp_path / "warehouse"))
-    pointers.create_namespace("shop")
+    pointers.namespaces.create("shop")
     head = pointers.create_table("shop.orders", orders(pointers.location_for("shop.orders")))
     handle = TableHandle.of("shop.orders", head, pointers.storage(head.state.metadata.location))
     folder = Path(head.state.metadata.location)
@@ -223,7 +223,7 @@ def test_a_connection_that_was_cut_while_idle_is_replaced(
         admin.execute("CREATE SCHEMA cut_while_idle")
         address = f"{postgres_uri}&options=-csearch_path%3Dcut_while_idle"
         catalog = SqlCatalog(address, warehouse=str(tmp_path))
-        catalog.create_namespace("shop")
+        catalog.namespaces.create("shop")
         head = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
         cut = (
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
@@ -243,7 +243,7 @@ def test_a_connection_that_was_cut_while_idle_is_replaced(
 def test_loading_and_committing_cost_the_same_after_ten_thousand_snapshots(
     sql_catalog: SqlCatalog,
 ) -> None:
-    sql_catalog.create_namespace("shop")
+    sql_catalog.namespaces.create("shop")
     costs = []
     for name, count in (("short", 10), ("long", 10_000)):
         fresh = orders(sql_catalog.location_for(f"shop.{name}"), {"write.metadata.json-every": "0"})
@@ -326,7 +326,7 @@ def test_properties_with_secrets_are_not_in_the_repr_or_the_database(
 ) -> None:
     secret = {"s3.secret-access-key": "hunter2", "s3.endpoint": "http://localhost:1"}
     catalog = SqlCatalog(database_uri, warehouse=str(tmp_path), properties=secret)
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     head = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     assert "hunter2" not in repr(catalog) + repr(head) + repr(head.state) + repr(catalog.__dict__)
     assert "hunter2" not in Path(head.export()).read_text()
@@ -360,8 +360,8 @@ def test_two_catalog_names_share_a_database_and_see_only_their_own(
     shop: SqlCatalog, database_uri: str, tmp_path: Path
 ) -> None:
     other = SqlCatalog(database_uri, name="other", warehouse=str(tmp_path / "other"))
-    assert other.list_namespaces() == []
-    other.create_namespace("shop")
+    assert other.namespaces.children() == []
+    other.namespaces.create("shop")
     other.create_table("shop.orders", orders(other.location_for("shop.orders")))
     append_and_land(other.load("shop.orders"), 1)
     assert shop.load("shop.orders").state.version == 0

@@ -15,7 +15,7 @@ import pytest
 
 from frazil.errors import AlreadyExists, NotFound, StorageError
 from frazil.storage import Storage, storage_for
-from frazil.storage.conditional import (
+from frazil.storage.base import (
     ConditionalStore,
     ObjectVersion,
     PreconditionFailed,

@@ -25,7 +25,7 @@ _LIMIT_S = 60.0
 
 @pytest.fixture
 def shop(sql_catalog: SqlCatalog) -> SqlCatalog:
-    sql_catalog.create_namespace("shop")
+    sql_catalog.namespaces.create("shop")
     metadata = orders(sql_catalog.location_for("shop.orders"))
     sql_catalog.create_table("shop.orders", metadata)
     return sql_catalog
@@ -158,7 +158,7 @@ def test_a_holder_that_was_killed_does_not_block_others(shop: SqlCatalog, held: 
 def test_a_catalog_of_an_older_version_gets_a_queue(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/catalog.db"
     old = SqlCatalog(uri, warehouse=str(tmp_path))
-    old.create_namespace("shop")
+    old.namespaces.create("shop")
     old.create_table("shop.orders", orders(old.location_for("shop.orders")))
     with old.database.transaction() as transaction:
         transaction.run("DROP TABLE frazil_queue")

@@ -38,7 +38,7 @@ def metadata(shop: CatalogBackend, sql: str) -> dict[str, Any]:
 
 @pytest.fixture
 def shop(catalog: CatalogBackend) -> CatalogBackend:
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     return catalog
 
 
@@ -80,9 +80,9 @@ def test_a_view_needs_its_namespace(catalog: CatalogBackend) -> None:
 def test_a_namespace_with_a_view_is_not_empty(shop: CatalogBackend) -> None:
     shop.views.create("shop.cheap", metadata(shop, "SELECT 1"))
     with pytest.raises(InvalidInput):
-        shop.drop_namespace("shop")
+        shop.namespaces.drop("shop")
     shop.views.drop("shop.cheap")
-    shop.drop_namespace("shop")
+    shop.namespaces.drop("shop")
 
 
 def test_the_second_of_two_replacements_is_refused(shop: CatalogBackend) -> None:
@@ -120,7 +120,7 @@ def test_a_database_of_the_layout_without_views_gets_them(database_uri: str) -> 
         transaction.run("UPDATE frazil_layout SET layout_version = 1")
     first.close()
     second = SqlCatalog(database_uri, warehouse="file:///nowhere")
-    second.create_namespace("shop")
+    second.namespaces.create("shop")
     second.views.create("shop.cheap", metadata(second, "SELECT 1"))
     assert second.views.exists("shop.cheap")
     second.close()

@@ -12,7 +12,7 @@ import pytest
 import frazil
 from frazil.errors import AlreadyExists, FrazilError, StorageError
 from frazil.storage import Storage, storage_for
-from frazil.storage.conditional import ConditionalStore, StoreBusy
+from frazil.storage.base import ConditionalStore, StoreBusy
 from tests.support.object_server import SECRET, Bucket, new_bucket
 from tests.support.request_proxy import Fault, Proxy, request_proxy
 

@@ -7,7 +7,7 @@ import sys
 import duckdb
 import pyarrow as pa
 
-from frazil.spark.expressions.letter_cases import _is_plain
+from frazil.spark.expressions.pushed import _is_plain
 
 LETTERS = [chr(at) for at in range(1, sys.maxunicode) if not 0xD800 <= at < 0xE000]
 

@@ -40,7 +40,7 @@ def test_a_request_that_takes_too_long_is_in_doubt_and_its_work_goes_on(
     is_told, done = threading.Event(), threading.Event()
     service = Service(catalog, Settings(request_timeout_s=0.05))
     pointers = service.catalog._pointers
-    original = pointers.create_namespace
+    original = pointers.namespaces.create
 
     def slow(*arguments: object, **more: object) -> None:
         is_told.wait(10)

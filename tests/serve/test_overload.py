@@ -22,7 +22,7 @@ import frazil
 from frazil.cancellation import Cancellation, Cancelled, check, under
 from frazil.errors import Overloaded
 from frazil.legacy.publish.publish_manifests import ManifestPublisher
-from frazil.serve import limits
+from frazil.serve import exchange, limits
 from frazil.serve.access.admission import Bodies, Lane
 from frazil.serve.access.connections import Connections, _Writable, bounded
 from frazil.serve.access.principals import Principal, Rule
@@ -33,7 +33,6 @@ from frazil.serve.native.group import Groups
 from frazil.serve.running import Running
 from frazil.serve.service import Service
 from frazil.serve.settings import Settings
-from frazil.serve.wire import json_bodies
 from frazil.table import Catalog
 from tests.serve.test_namespaces_and_tables import error_of
 
@@ -134,7 +133,7 @@ def test_brackets_in_texts_are_not_depth(shop: Catalog) -> None:
     text = "[" * 300 + '"' + "{" * 300
     body = json.dumps({"namespace": ["deep"], "properties": {"note": text}})
     assert client.post("/v1/namespaces", content=body).status_code == 200
-    assert shop._pointers.namespace_properties(("deep",)) == {"note": text}
+    assert shop._pointers.namespaces.properties(("deep",)) == {"note": text}
 
 
 def test_a_question_has_a_smaller_limit_than_a_commit(shop: Catalog) -> None:
@@ -430,7 +429,7 @@ def test_a_body_of_very_many_values_is_refused(shop: Catalog) -> None:
         assert error_of(answer) == (400, "BadRequestException")
         assert "values" in answer.json()["error"]["message"]
     commas = {"note": "," * (limits.MAX_JSON_VALUES + 1)}
-    assert json_bodies.decoded(json.dumps(commas).encode(), dict) == commas
+    assert exchange.decoded(json.dumps(commas).encode(), dict) == commas
 
 
 @pytest.mark.parametrize("requests", [1, 3])

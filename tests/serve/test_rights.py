@@ -119,8 +119,8 @@ class Shop:
         return (
             sorted(self.catalog.list_tables()),
             sorted(map(str, pointers.views.list(("shop",)))),
-            sorted(pointers.list_namespaces(())),
-            pointers.namespace_properties(("shop",)),
+            sorted(pointers.namespaces.children(())),
+            pointers.namespaces.properties(("shop",)),
             self.catalog["shop.orders"]._handle.state.version,
         )
 
@@ -432,13 +432,8 @@ def test_no_route_is_without_rights() -> None:
     with pytest.raises(TypeError):
         Endpoint(method="GET", template="/v1/x", handler=lambda *_: NO_CONTENT)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        Endpoint(
-            method="GET",
-            template="/v1/x",
-            handler=lambda *_: NO_CONTENT,
-            rights=None,  # type: ignore[arg-type]
-        )
+        Endpoint("GET", "/v1/x", lambda *_: NO_CONTENT, None)  # type: ignore[arg-type]
     for template, rights in (("/v1/x", PATH_READER), ("/v1/{namespace}", BODY_READER)):
         with pytest.raises(ValueError, match="rights"):
-            Endpoint(method="GET", template=template, handler=lambda *_: NO_CONTENT, rights=rights)
+            Endpoint("GET", template, lambda *_: NO_CONTENT, rights)
     assert {str(endpoint) for endpoint in ALL} == SAMPLES.keys()

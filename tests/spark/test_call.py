@@ -76,7 +76,7 @@ def test_files_are_rewritten_and_orphans_found_by_jobs_of_executors(
     """A small folder would be listed by the driver."""
     listing = importlib.import_module("frazil.spark.jobs.remove_orphan_files")
     monkeypatch.setattr(listing, "_MAX_LEVELS", 1)
-    deletion = importlib.import_module("frazil.spark.jobs.deletion")
+    deletion = importlib.import_module("frazil.spark.jobs.remove_orphan_files")
     monkeypatch.setattr(deletion, "_FEW", 0)
     for i in range(100, 103):
         table.append(orders([i]))

@@ -16,7 +16,7 @@ from pathlib import Path
 from frazil.errors import AlreadyExists, NotFound, StorageError
 from frazil.limits import DEFAULT
 from frazil.storage import FileInfo, LocalStorage, local_path
-from frazil.storage.conditional import ObjectVersion, PreconditionFailed, StoredObject
+from frazil.storage.base import ObjectVersion, PreconditionFailed, StoredObject
 
 Fault = Callable[[str, str], None]
 """Called with the verb and the path before, and with `after ` and the verb after each request."""

@@ -197,6 +197,63 @@ class MemoryHead:
             return
 
 
+class MemoryNamespaces:
+    """The namespaces of a catalog in memory."""
+
+    def __init__(self, catalog: MemoryCatalog, lock: threading.RLock) -> None:
+        self._catalog = catalog
+        self._lock = lock
+        self._created: dict[Namespace, dict[str, str]] = {}
+
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        parts = namespace_of(namespace)
+        check_properties(properties or {})
+        with self._lock:
+            if self.exists(parts):
+                raise AlreadyExists(f"there is a namespace {dotted(parts)}")
+            self._created[parts] = dict(properties or {})
+
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        above = namespace_of(parent) if parent else ()
+        with self._lock:
+            if above:
+                self._catalog._need_namespace(above)
+            depth = len(above) + 1
+            every = {*self._created, *(name.namespace for name in self._catalog._tables)}
+            return sorted({n[:depth] for n in every if len(n) >= depth and n[: depth - 1] == above})
+
+    def exists(self, namespace: NamespaceName) -> bool:
+        parts = namespace_of(namespace)
+        return parts in self._created or self._holds(parts)
+
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        parts = self._catalog._need_namespace(namespace_of(namespace))
+        return dict(self._created.get(parts, {}))
+
+    def set_properties(
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
+    ) -> None:
+        check_properties(updates)
+        with self._lock:
+            parts = self._catalog._need_namespace(namespace_of(namespace))
+            removed = set(removals)
+            kept = {k: v for k, v in self._created.get(parts, {}).items() if k not in removed}
+            self._created[parts] = {**kept, **updates}
+
+    def drop(self, namespace: NamespaceName) -> None:
+        with self._lock:
+            parts = self._catalog._need_namespace(namespace_of(namespace))
+            if self._holds(parts):
+                raise InvalidInput(f"namespace {dotted(parts)} is not empty")
+            del self._created[parts]
+
+    def _holds(self, namespace: Namespace) -> bool:
+        depth = len(namespace)
+        has_below = any(n[:depth] == namespace and n != namespace for n in self._created)
+        has_tables = any(name.namespace[:depth] == namespace for name in self._catalog._tables)
+        return has_below or has_tables or self._catalog.views.below(namespace)
+
+
 class MemoryCatalog:
     """Namespaces and tables in two dictionaries, behind one lock."""
 
@@ -212,10 +269,10 @@ class MemoryCatalog:
         self.notes = MemoryNotes()
         self._storages = Storages(properties)
         self._lock = threading.RLock()
-        self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._tables: dict[Identifier, _Table] = {}
+        self.namespaces = MemoryNamespaces(self, self._lock)
         self.views = MemoryViews(
-            self._lock, namespace_exists=self.namespace_exists, table_exists=self.table_exists
+            self._lock, namespace_exists=self.namespaces.exists, table_exists=self.table_exists
         )
 
     def __repr__(self) -> str:
@@ -227,64 +284,8 @@ class MemoryCatalog:
     def close(self) -> None:
         return None
 
-    # Namespaces
-
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        found = namespace_of(namespace)
-        check_properties(properties or {})
-        with self._lock:
-            if self.namespace_exists(found):
-                raise AlreadyExists(f"there is a namespace {dotted(found)}")
-            self._namespaces[found] = dict(properties or {})
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        above = namespace_of(parent) if parent else ()
-        with self._lock:
-            if above:
-                self._need_namespace(above)
-            depth = len(above) + 1
-            known = {*self._namespaces, *(each.namespace for each in self._tables)}
-            return sorted({n[:depth] for n in known if len(n) >= depth and n[: depth - 1] == above})
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        found = namespace_of(namespace)
-        return found in self._namespaces or self._holds(found)
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        found = self._need_namespace(namespace_of(namespace))
-        return dict(self._namespaces.get(found, {}))
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        check_properties(updates)
-        with self._lock:
-            found = self._need_namespace(namespace_of(namespace))
-            gone = set(removals)
-            kept = {k: v for k, v in self._namespaces.get(found, {}).items() if k not in gone}
-            self._namespaces[found] = {**kept, **updates}
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        with self._lock:
-            found = self._need_namespace(namespace_of(namespace))
-            if self._holds(found):
-                raise InvalidInput(f"namespace {dotted(found)} is not empty")
-            del self._namespaces[found]
-
-    def _holds(self, namespace: Namespace) -> bool:
-        depth = len(namespace)
-        nested = any(n[:depth] == namespace and n != namespace for n in self._namespaces)
-        held = any(each.namespace[:depth] == namespace for each in self._tables)
-        return nested or held or self.views.below(namespace)
-
     def _need_namespace(self, namespace: Namespace) -> Namespace:
-        if not self.namespace_exists(namespace):
+        if not self.namespaces.exists(namespace):
             raise NotFound(f"namespace {dotted(namespace)} does not exist")
         return namespace
 
@@ -292,7 +293,7 @@ class MemoryCatalog:
 
     def location_for(self, identifier: TableName) -> str:
         found = Identifier.parse(identifier)
-        base = self.namespace_properties(found.namespace).get("location")
+        base = self.namespaces.properties(found.namespace).get("location")
         if base is not None:
             place = f"{base.rstrip('/')}/{folder_name(found.name)}"
         elif self.warehouse is not None:
@@ -352,7 +353,7 @@ class MemoryCatalog:
         found = self._need_namespace(namespace_of(namespace))
         return sorted(each for each in self._tables if each.namespace == found)
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         with self._lock:
             return [
                 TableVersion(

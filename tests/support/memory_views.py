@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from frazil.catalog.names import Identifier, Namespace, namespace_of
-from frazil.catalog.views import (
+from frazil.catalog.backend import (
     ViewName,
     ViewState,
     checked_name,
@@ -17,6 +16,7 @@ from frazil.catalog.views import (
     no_view,
     view_moved,
 )
+from frazil.catalog.names import Identifier, Namespace, namespace_of
 
 
 class MemoryViews:

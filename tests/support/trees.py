@@ -137,7 +137,7 @@ class Bench:
     ) -> None:
         self.storage = LocalStorage()
         self.catalog = MemoryCatalog(warehouse=str(folder))
-        self.catalog.create_namespace("test")
+        self.catalog.namespaces.create("test")
         made = metadata or new_table(
             schema=schema,
             spec=spec,

@@ -43,7 +43,7 @@ def test_reading_an_attribute_creates_nothing(tmp_path: Path) -> None:
         getattr(backend, name, None)
     assert backend.notes.get(["a"]) == {}
     assert backend.notes.below("a") == {}
-    assert backend.pulses() == []
+    assert backend.table_versions() == []
     assert not backend.views.exists("shop.view")
     with pytest.raises(NotFound, match="typo: no warehouse exists here"):
         backend.views.drop("shop.view")

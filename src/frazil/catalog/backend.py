@@ -9,18 +9,96 @@ contract suite runs on all of them. Nothing here deletes a table's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from frazil.catalog.export import json_every
-from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.names import Identifier, Namespace, dotted
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import OtherTables
-from frazil.catalog.views import Views
 from frazil.commit.head import Draft, Head, Outcome, State
-from frazil.errors import FormatError, InvalidInput, NotFound, Unsupported
+from frazil.errors import (
+    AlreadyExists,
+    CommitConflict,
+    FormatError,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
+
+ViewName = str | tuple[str, ...] | Identifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewState:
+    """A view as loaded; `version` counts its changes."""
+
+    identifier: Identifier
+    metadata: Mapping[str, Any]
+    version: int
+
+
+class Views(Protocol):
+    """Views by name."""
+
+    def create(self, identifier: ViewName, metadata: Mapping[str, Any]) -> ViewState:
+        """Enter a view; AlreadyExists when a table or view has the name."""
+
+    def load(self, identifier: ViewName) -> ViewState:
+        """A view; NotFound when it does not exist."""
+
+    def exists(self, identifier: ViewName) -> bool:
+        """Whether the view exists."""
+
+    def list(self, namespace: str | Namespace) -> list[Identifier]:
+        """The views of a namespace, sorted."""
+
+    def replace(self, base: ViewState, metadata: Mapping[str, Any]) -> ViewState:
+        """Store new metadata; CommitConflict when `base` is not current any more."""
+
+    def rename(self, identifier: ViewName, to: ViewName) -> None:
+        """Give a view another name."""
+
+    def drop(self, identifier: ViewName) -> None:
+        """Remove a view; NotFound when it does not exist."""
+
+
+def checked_name(name: ViewName, namespace_exists: Callable[[Namespace], bool]) -> Identifier:
+    """The name of a new view, whose namespace must exist."""
+    parsed = Identifier.parse(name)
+    if not namespace_exists(parsed.namespace):
+        raise NotFound(f"{parsed}: namespace {dotted(parsed.namespace)} does not exist")
+    return parsed
+
+
+def name_taken(identifier: Identifier) -> AlreadyExists:
+    """The error for a name in use."""
+    return AlreadyExists(f"{identifier}: a table or view has this name already")
+
+
+def no_view(identifier: Identifier) -> NotFound:
+    """The error for a view that does not exist."""
+    return NotFound(f"view {identifier} does not exist")
+
+
+def view_moved(base: ViewState) -> CommitConflict:
+    """The error for a view that changed after it was loaded."""
+    return CommitConflict(
+        f"view {base.identifier} was replaced or dropped in the meantime; load it again"
+    )
+
+
+def view_text(metadata: Mapping[str, Any], name: str) -> str:
+    """The SQL a view was made with."""
+    current = metadata.get("current-version-id")
+    for version in metadata.get("versions", ()):
+        if version.get("version-id") == current:
+            for representation in version.get("representations", ()):
+                return str(representation["sql"])
+    raise NotFound(f"view {name} has no SQL")
+
 
 TableName = str | Sequence[str] | Identifier
 NamespaceName = str | Sequence[str]
@@ -79,12 +157,36 @@ class TableHead(Head, Protocol):
         """The other tables around it, for deciding which files are its own."""
 
 
+class Namespaces(Protocol):
+    """Namespaces by name, with their properties."""
+
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        """Make a namespace; AlreadyExists when it is there."""
+
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        """The namespaces one level below a parent, sorted."""
+
+    def exists(self, namespace: NamespaceName) -> bool:
+        """Whether it was created, or something lies below it."""
+
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        """Its properties."""
+
+    def set_properties(
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties."""
+
+    def drop(self, namespace: NamespaceName) -> None:
+        """Remove an empty namespace; InvalidInput when it still holds something."""
+
+
 def all_namespaces(pointers: CatalogBackend) -> list[Namespace]:
     """Every namespace of a catalog, sorted."""
     pending: list[Namespace] = [()]
     namespaces: list[Namespace] = []
     while pending:
-        children = pointers.list_namespaces(pending.pop())
+        children = pointers.namespaces.children(pending.pop())
         namespaces += children
         pending += children
     return sorted(namespaces)
@@ -106,37 +208,15 @@ class CatalogBackend(Protocol):
         """Small texts kept beside the catalog itself."""
 
     @property
+    def namespaces(self) -> Namespaces:
+        """Its namespaces."""
+
+    @property
     def views(self) -> Views:
         """Its views."""
 
     def storage(self, location: str) -> Storage:
         """The storage that serves a location, with this catalog's properties."""
-
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Make a namespace; AlreadyExists when it is there."""
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        """The namespaces one level below a parent, sorted."""
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        """Whether it was created, or something lies below it."""
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        """Its properties."""
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        """Set and remove properties."""
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        """Remove an empty namespace; InvalidInput when it still holds something."""
 
     def location_for(self, identifier: TableName) -> str:
         """An unused location for a new table with this name."""
@@ -161,7 +241,7 @@ class CatalogBackend(Protocol):
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         """The tables of a namespace, sorted."""
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         """Every table of the catalog with its version, sorted, in one request; with `since_ms` also
         the times of commits from then on, in one more. Tables of v1 to v3 have no such times."""
 

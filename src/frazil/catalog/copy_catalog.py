@@ -111,7 +111,7 @@ def _check_reachable(name: Identifier, head: TableHead, target: CatalogBackend) 
 
 def _copy_namespace(source: CatalogBackend, target: CatalogBackend, namespace: Namespace) -> None:
     try:
-        target.create_namespace(namespace, source.namespace_properties(namespace))
+        target.namespaces.create(namespace, source.namespaces.properties(namespace))
     except AlreadyExists:
         return
 

@@ -19,11 +19,12 @@ from frazil.catalog.backend import (
     TableHead,
     TableName,
     TableVersion,
+    ViewName,
+    ViewState,
 )
 from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import OtherTables
-from frazil.catalog.views import ViewName, ViewState
 from frazil.commit.head import Draft, Outcome, State
 from frazil.errors import NotFound
 from frazil.format.metadata.metadata import History, TableMetadata
@@ -49,6 +50,7 @@ class LazyCatalog:
         self.name = name
         self.warehouse: str | None = warehouse
         self._storage = storage
+        self.namespaces = LazyNamespaces(self)
         self.views = LazyViews(self)
         self.notes: Notes = LazyNotes(self)
 
@@ -126,11 +128,6 @@ class LazyCatalog:
 
     # Creates the warehouse
 
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        self.create().create_namespace(namespace, properties)
-
     def create_table(
         self, identifier: TableName, metadata: TableMetadata, history: History | None = None
     ) -> TableHead:
@@ -150,24 +147,6 @@ class LazyCatalog:
 
     def location_for(self, identifier: TableName) -> str:
         return self.need(identifier).location_for(identifier)
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        self.need().set_namespace_properties(namespace, updates, removals=removals)
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        return self.need().list_namespaces(parent)
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        return self.need().namespace_properties(namespace)
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        self.need().drop_namespace(namespace)
 
     def load(self, identifier: TableName) -> TableHead:
         return self.need(identifier).load(identifier)
@@ -198,23 +177,47 @@ class LazyCatalog:
 
     # Finds nothing without it
 
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        catalog = self.find()
-        return catalog is not None and catalog.namespace_exists(namespace)
-
     def table_exists(self, identifier: TableName) -> bool:
         catalog = self.find()
         return catalog is not None and catalog.table_exists(identifier)
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         catalog = self.find()
-        return [] if catalog is None else catalog.pulses(since_ms)
+        return [] if catalog is None else catalog.table_versions(since_ms)
 
     def neighbourhood(self) -> OtherTables:
         catalog = self.find()
         if catalog is None:
             return OtherTables(warehouse=self.warehouse)
         return cast(OtherTables, cast(Any, catalog).neighbourhood())
+
+
+class LazyNamespaces:
+    """The namespaces of a warehouse that may not exist yet."""
+
+    def __init__(self, catalog: LazyCatalog) -> None:
+        self._catalog = catalog
+
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        self._catalog.create().namespaces.create(namespace, properties)
+
+    def exists(self, namespace: NamespaceName) -> bool:
+        catalog = self._catalog.find()
+        return catalog is not None and catalog.namespaces.exists(namespace)
+
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        return self._catalog.need().namespaces.children(parent)
+
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        return self._catalog.need().namespaces.properties(namespace)
+
+    def set_properties(
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
+    ) -> None:
+        self._catalog.need().namespaces.set_properties(namespace, updates, removals=removals)
+
+    def drop(self, namespace: NamespaceName) -> None:
+        self._catalog.need().namespaces.drop(namespace)
 
 
 class LazyViews:

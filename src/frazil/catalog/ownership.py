@@ -25,12 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format import paths
-from frazil.format.checks import (
-    CLIENT_FOLDER,
-    PATH_PROPERTIES,
-    added_folders,
-    client_location,
-)
+from frazil.format.checks import CLIENT_FOLDER, PATH_PROPERTIES, added_folders, client_location
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.properties.registry import GC_ENABLED
 from frazil.storage import Places, is_local, local_path

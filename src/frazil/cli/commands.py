@@ -9,15 +9,23 @@ from typing import Final
 from frazil.cli.command_line import app
 
 GROUPS: Final = {
-    "tables": ("init", "tables", "create", "describe", "schema", "drop", "rename", "set"),
-    "catalogs": ("catalog",),
+    "tables": (
+        "init",
+        "tables",
+        "create",
+        "describe",
+        "schema",
+        "drop",
+        "rename",
+        "set",
+        "catalog",
+    ),
     "rows": ("append", "upsert", "scan", "plan", "explain", "delete", "update"),
     "sql": ("sql",),
     "history": ("log", "tree", "branch", "tag", "rollback", "changes", "compare"),
     "convert": ("upgrade", "publish", "import", "export", "register", "clone", "recover"),
     "maintain": ("maintain", "analyze", "check"),
-    "serve": ("serve",),
-    "explore": ("explore",),
+    "serve": ("serve", "explore"),
     "demo": ("demo",),
     "doctor": ("doctor",),
 }

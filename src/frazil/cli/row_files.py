@@ -21,7 +21,7 @@ from frazil import arrow_compute as pc
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput, NotFound
 from frazil.maintenance.progress import Progress, silent
-from frazil.storage.patterns import is_pattern, matching, root_of, values_in_path, visible
+from frazil.storage.places import is_pattern, matching, root_of, values_in_path, visible
 from frazil.table import Table
 from frazil.text_format import first_line
 

@@ -1,15 +1,19 @@
-"""The command `serve`: the catalog over HTTP."""
+"""The commands `serve` and `explore`: the catalog over HTTP, and as pages in a browser."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
 from frazil.cli.command_line import CatalogOption, app, open_catalog
 from frazil.cli.terminal import output
 from frazil.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from frazil.catalog.names import Identifier
 
 
 @app.command()
@@ -108,11 +112,12 @@ def serve(
 
     Example: `frazil serve --catalog ./warehouse --port 8181`
     """
-    from frazil.serve import process_memory, run
+    from frazil.serve import run
     from frazil.serve.access.principals import Access, TokenFile, WebTokens
+    from frazil.serve.running import bound_memory
     from frazil.serve.settings import Certificate, Settings
 
-    process_memory.bound(max_memory)
+    bound_memory(max_memory)
     if keyfile is not None and certfile is None:
         raise InvalidInput("--keyfile needs --certfile")
     certificate = None
@@ -148,3 +153,59 @@ def serve(
         certificate=certificate,
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),
     )
+
+
+@app.command()
+def explore(
+    table: Annotated[
+        str | None, typer.Argument(help="Table to show first, as namespace.name.")
+    ] = None,
+    catalog: CatalogOption = None,
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any.")] = 0,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no changes.")] = False,
+    sql_writes: Annotated[
+        bool, typer.Option("--sql-writes", help="Let the SQL page change tables.")
+    ] = False,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Print the address; open no browser.")
+    ] = False,
+) -> None:
+    """See a table in the browser: its tree, what a filter prunes, every commit, and its health.
+
+    Starts a server on this machine alone, until Ctrl-C.
+
+    Example: `frazil explore shop.orders --catalog ./warehouse`
+    """
+    from frazil.catalog.names import Identifier
+    from frazil.serve import run
+    from frazil.serve.settings import Settings
+
+    opened = open_catalog(catalog)
+    start = None if table is None else Identifier.parse(opened.load_table(table).name)
+
+    def ready(uri: str) -> None:
+        address = f"{uri}/{'' if start is None else _view(start)}"
+        output.console.print(
+            f"{address}\n(Ctrl-C stops)", highlight=False, markup=False, soft_wrap=True
+        )
+        if not no_open:
+            _show(address)
+
+    run(
+        opened,
+        port=port,
+        settings=Settings(is_read_only=read_only, sql_writes=sql_writes, start=start),
+        ready=ready,
+    )
+
+
+def _view(name: Identifier) -> str:
+    """The address of a table within the page."""
+    levels = quote("\x1f".join(name.namespace), safe="")
+    return f"#/{levels}/{quote(name.name, safe='')}/overview"
+
+
+def _show(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)

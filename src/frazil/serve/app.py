@@ -37,15 +37,14 @@ from frazil.serve.native import native_endpoints
 from frazil.serve.native.native_appends import Appends
 from frazil.serve.rest import (
     commits,
-    config,
     namespace_endpoints,
     plans,
     table_endpoints,
-    v4_tables,
     view_endpoints,
 )
 from frazil.serve.rest_errors import RestError, rest_error
 from frazil.serve.service import Service
+from frazil.serve.view import replay
 from frazil.value_classes import dataclass, replace
 
 log = logging.getLogger("frazil.serve")
@@ -66,9 +65,9 @@ def endpoints(*, is_native: bool = True, shows_v4: bool = True) -> tuple[Endpoin
         *commits.ENDPOINTS,
         *plans.ENDPOINTS,
         *view_endpoints.ENDPOINTS,
-        *(v4_tables.ENDPOINTS if shows_v4 else ()),
+        *(table_endpoints.V4_ENDPOINTS if shows_v4 else ()),
     )
-    return (config.endpoint(listed), *listed)
+    return (_config_endpoint(listed), *listed)
 
 
 def build(service: Service) -> Starlette:
@@ -343,7 +342,7 @@ class _Rest:
         raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
         parts = [unquote(part) for part in raw.decode("ascii").split("?")[0].split("/")]
         parts = parts[self._skipped :]
-        format_version = config.PREFIXES.get(parts[0]) if parts else None
+        format_version = _PREFIXES.get(parts[0]) if parts else None
         if format_version is not None:
             parts = parts[1:]
         is_known_path = False
@@ -418,3 +417,52 @@ def _explained(request: HttpRequest, error: Exception) -> Response:
 def _refused(error: RestError) -> Response:
     body: dict[str, Any] = error.body()
     return Response(status=error.status, body=body, headers=error.headers)
+
+
+_PREFIXES = {"v2": 2, "v3": 3}
+"""Prefixes that show all tables as one format version."""
+_ONLY_V2 = "pyiceberg/"
+"""Clients that read v3 and cannot write it, by the start of their user agent."""
+_PLANNED_HERE = {"scan-planning-mode": "server", "rest-scan-planning-enabled": "true"}
+"""What clients are told who should let the server plan: now, and in PyIceberg 0.11."""
+
+
+def _config_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
+    """The endpoint that lists the others."""
+
+    def config(service: Service, call: Request) -> Response:
+        # They may hold keys of an object store: not for everyone when access is on.
+        defaults = dict(service.settings.properties) if _is_authenticated(service, call) else {}
+        if call.headers.get("user-agent", "").lower().startswith(_ONLY_V2):
+            defaults["prefix"] = "v2"
+        asks = service.settings.plans_scans
+        if service.settings.is_read_only if asks is None else asks:
+            defaults |= _PLANNED_HERE
+        offered = [
+            str(listed)
+            for listed in endpoints
+            if listed.is_advertised
+            and not (service.settings.is_read_only and listed.rights.changes)
+        ]
+        # Some clients can be told the name of a warehouse, and no prefix.
+        warehouse = call.query.get("warehouse")
+        return Response(
+            body={
+                "defaults": defaults,
+                "overrides": {"prefix": warehouse} if warehouse in _PREFIXES else {},
+                "endpoints": offered,
+                "idempotency-key-lifetime": replay.LIFETIME,
+            }
+        )
+
+    return Endpoint("GET", "/v1/config", config, ANYBODY, is_advertised=False)
+
+
+def _is_authenticated(service: Service, call: Request) -> bool:
+    if service.access is None:
+        return True
+    try:
+        authenticated(service.access, call.headers.get("authorization"))
+    except RestError:
+        return False
+    return True

@@ -1,4 +1,7 @@
-"""One request and its answer, without a web framework: what every endpoint takes and returns."""
+"""One request and its answer, without a web framework: what every endpoint takes and returns.
+
+Bodies are JSON of a known shape, bounded in depth and in the number of values.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
+import numpy as np
 
 from frazil.cancellation import Cancellation
 from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import InvalidInput
 from frazil.serve.access.rights import Names, Rights, Role
-from frazil.serve.wire.json_bodies import decoded
+from frazil.serve.limits import MAX_JSON_DEPTH, MAX_JSON_VALUES, MIB
+from frazil.serve.rest_errors import bad_request
 from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
@@ -92,9 +97,10 @@ NO_CONTENT = Response(status=204)
 Handler = Callable[["Service", Request], Response]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint, by the path template of the specification, and who may use it."""
+    """One endpoint, by the path template of the specification, and who may use it. The first four
+    are given by position, so that a list of endpoints reads as a table."""
 
     method: str
     template: str
@@ -127,3 +133,46 @@ def namespace_of(text: str) -> Namespace:
     if not all(parts):
         raise InvalidInput(f"namespace {text!r} has an empty level")
     return parts
+
+
+_STEPS = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_QUOTE, _COMMA = b'",'
+
+
+def decoded(data: bytes, shape: type[Shape], *, max_depth: int = MAX_JSON_DEPTH) -> Shape:
+    """A body as a shape; 400 when it is not one, so deep that what reads it would fail, or of so
+    many values that they would take much more memory than their text."""
+    depth, values = _size(data, skips_texts=False)
+    if depth > max_depth or values > MAX_JSON_VALUES:
+        depth, values = _size(data, skips_texts=True)
+    if depth > max_depth:
+        raise bad_request(f"Malformed request: nested more than {max_depth} levels deep")
+    if values > MAX_JSON_VALUES:
+        raise bad_request(f"Malformed request: more than {MAX_JSON_VALUES} values")
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise bad_request(f"Malformed request: {error}") from error
+
+
+def _size(data: bytes, *, skips_texts: bool) -> tuple[int, int]:
+    """How deep brackets are nested, and how many values commas part. A piece at a time: what is
+    measured may be too large."""
+    if skips_texts:
+        data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    deepest = level = in_text = 0
+    values = 1
+    for start in range(0, len(data), MIB):
+        piece = np.frombuffer(data, dtype=np.uint8, count=min(MIB, len(data) - start), offset=start)
+        if skips_texts:
+            inside = np.cumsum(piece == _QUOTE, dtype=np.int32) + in_text
+            in_text = int(inside[-1]) % 2
+            piece = piece[inside % 2 == 0]
+        if len(piece):
+            levels = np.cumsum(_STEPS[piece], dtype=np.int32)
+            deepest = max(deepest, level + int(levels.max()))
+            level += int(levels[-1])
+            values += int(np.count_nonzero(piece == _COMMA))
+    return deepest, values

@@ -1,12 +1,15 @@
-"""A server inside this process: for tests, notebooks, and one-line sessions of other engines."""
+"""A server inside this process, and the memory that it may take."""
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import socket
 import ssl
+import sys
 import threading
 import time
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -113,3 +116,36 @@ def uvicorn_config(
                 f"cannot be used: {error}"
             ) from error
     return config
+
+
+_MIB: Final = 1 << 20
+_ARENAS: Final = 2
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+"""Numbers of `mallopt(3)`."""
+
+
+def bound_memory(mebibytes: int) -> None:
+    """Let this process allocate no more than this, its threads and libraries included, on Linux;
+    0 sets no bound."""
+    if mebibytes < 0:
+        raise InvalidInput(f"the memory is {mebibytes} MiB; expected 0 or more")
+    if sys.platform != "linux":
+        return
+    _give_back_early()
+    if mebibytes:
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = mebibytes * _MIB
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
+def _give_back_early() -> None:
+    """Have the C library keep little of what was freed: by default each thread may have a heap of
+    its own, which stays as large as it ever was."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # another C library keeps less by itself
+        mallopt(_M_ARENA_MAX, _ARENAS)
+        mallopt(_M_MMAP_THRESHOLD, _MIB // 4)

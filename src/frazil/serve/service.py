@@ -40,9 +40,9 @@ class Watch:
         self._seen: OrderedDict[str, Mapping[Identifier, str]] = OrderedDict()
         self._lock = Lock()
 
-    def mark(self, pulses: Sequence[TableVersion]) -> str:
+    def mark(self, tables: Sequence[TableVersion]) -> str:
         """A mark for what is there now; the same while nothing changes."""
-        versions = {version.identifier: version.version for version in pulses}
+        versions = {version.identifier: version.version for version in tables}
         digest = hashlib.sha256()
         for name, version in versions.items():
             digest.update(f"{name}\x00{version}\x00".encode("utf-8", "surrogatepass"))
@@ -55,14 +55,14 @@ class Watch:
         return mark
 
     def since(
-        self, mark: str, pulses: Sequence[TableVersion]
+        self, mark: str, tables: Sequence[TableVersion]
     ) -> tuple[list[Identifier], list[Identifier]] | None:
         """Tables that are new or changed, and those that are gone; None for a mark of long ago."""
         with self._lock:
             before = self._seen.get(mark)
         if before is None:
             return None
-        now = {version.identifier: version.version for version in pulses}
+        now = {version.identifier: version.version for version in tables}
         changed = [name for name, version in now.items() if before.get(name) != version]
         return changed, [name for name in before if name not in now]
 
@@ -162,7 +162,7 @@ class Service:
     def namespaces(self, above: Namespace) -> list[Namespace]:
         """The namespaces in another one, or at the top; none before the warehouse is made."""
         try:
-            return self.catalog._pointers.list_namespaces(above)
+            return self.catalog._pointers.namespaces.children(above)
         except NotFound:
             if above:
                 raise
@@ -170,7 +170,7 @@ class Service:
 
     def need_namespace(self, namespace: Namespace) -> None:
         """404 when it does not exist."""
-        if not self.catalog._pointers.namespace_exists(namespace):
+        if not self.catalog._pointers.namespaces.exists(namespace):
             raise no_namespace(namespace)
 
     def table(self, identifier: Identifier) -> Table:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from frazil.catalog.backend import ViewState
 from frazil.catalog.names import dotted, undotted
-from frazil.catalog.views import ViewState
 from frazil.data.write.row_input import refuse_objects
 from frazil.errors import InvalidInput, NotFound
 from frazil.rows.duckdb.duckdb_source import UnslicedRows, is_misread, unsliced

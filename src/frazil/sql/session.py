@@ -171,7 +171,7 @@ class Session:
         return run_tables.run(statement, at)
 
     def _use(self, parts: tuple[str, ...], at: Execution, start: int) -> Result:
-        if not self.catalog._pointers.namespace_exists(parts):
+        if not self.catalog._pointers.namespaces.exists(parts):
             raise at.source.problem(start, f"namespace {'.'.join(parts)} does not exist")
         self.names.namespace = parts
         return one_row(namespace=".".join(parts))

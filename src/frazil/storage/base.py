@@ -1,4 +1,5 @@
-"""What every storage answers, and how its calls are counted and its errors explained."""
+"""What every storage answers, and how its calls are counted and its errors explained; and the
+conditional requests of object stores, which a catalog in a bucket is built on."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, runtime_checkable
 
 from frazil import cancellation
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
@@ -242,3 +243,59 @@ def delete_reporting(storage: Storage, paths: Sequence[str]) -> dict[str, Frazil
     for path in paths:
         failed |= delete_reporting(storage, [path])
     return failed
+
+
+class PreconditionFailed(StorageError):
+    """The object is not the version that the request named (412), or it does not exist any more."""
+
+
+class StoreBusy(StorageError):
+    """The store asked to try again later: 409 between two writers, 429, 503."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectVersion:
+    """What names one version of an object: an ETag on S3 and Azure, a generation on GCS."""
+
+    e_tag: str | None = None
+    generation: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredObject:
+    """An object as read."""
+
+    data: bytes
+    version: ObjectVersion
+
+
+class ConditionalStore(Storage, Protocol):
+    """A storage whose objects can be created and replaced on a condition.
+
+    An error of a conditional put says that the request failed, not that it had no effect: a reply
+    can be lost, and a client that repeats a request is answered "already exists" for its own write.
+    So callers read the object afterwards to know.
+    """
+
+    def get(self, path: str, *, unless: ObjectVersion | None = None) -> StoredObject | None:
+        """The whole object in one request; None when it is still the version `unless`.
+
+        NotFound when there is none.
+        """
+
+    def put_new(self, path: str, data: bytes) -> ObjectVersion:
+        """Create an object in one request; AlreadyExists when there is one."""
+
+    def put_if(self, path: str, data: bytes, version: ObjectVersion) -> ObjectVersion:
+        """Replace an object in one request; PreconditionFailed when it is another version."""
+
+    def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
+        """Folders and files directly in a folder, one LIST for each thousand."""
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Remove objects, as many per request as the store takes; missing ones are no error."""
+
+
+def as_conditional(storage: Storage) -> ConditionalStore | None:
+    """A storage as what it is if it has conditional requests, else None."""
+    return cast(ConditionalStore, storage) if hasattr(storage, "put_if") else None

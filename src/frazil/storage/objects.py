@@ -19,17 +19,17 @@ from frazil.credentials import ConnectionProperties
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound, StorageError
 from frazil.extras import needed
 from frazil.limits import Limits
-from frazil.storage.base import Counted, FileInfo, RandomAccess
-from frazil.storage.conditional import ObjectVersion, PreconditionFailed, StoredObject
+from frazil.storage.base import (
+    Counted,
+    FileInfo,
+    ObjectVersion,
+    PreconditionFailed,
+    RandomAccess,
+    StoredObject,
+)
 from frazil.storage.store_failures import has_no_range, is_refusal, store_error, store_errors
 from frazil.storage.store_settings import KINDS, StoreSettings, store_settings
-from frazil.storage.streams import (
-    READ_AHEAD_BYTES,
-    WHOLE_OBJECT_BYTES,
-    ReadAhead,
-    Sink,
-    as_arrow,
-)
+from frazil.storage.streams import READ_AHEAD_BYTES, WHOLE_OBJECT_BYTES, ReadAhead, Sink, as_arrow
 from frazil.storage.uploads import PART_BYTES, Upload
 from frazil.threads import in_threads
 from frazil.value_classes import dataclass, field

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
-from frazil.storage.conditional import PreconditionFailed, StoreBusy
+from frazil.storage.base import PreconditionFailed, StoreBusy
 
 _STATUS: Final = re.compile(r"status code: (\d{3})|\bstatus: (\d{3})")
 _CODE: Final = re.compile(r"<Code>\s*([^<]+?)\s*</Code>|\"code\":\s*\"([^\"]+)\"")

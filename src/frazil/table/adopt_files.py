@@ -34,7 +34,7 @@ from frazil.maintenance.progress import Progress, silent
 from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import Storage
 from frazil.storage.base import RandomAccess, is_local, local_path
-from frazil.storage.patterns import is_pattern, matching, root_of, values_in_path, visible
+from frazil.storage.places import is_pattern, matching, root_of, values_in_path, visible
 from frazil.table.columns.merged_names import MergedNames
 from frazil.tree.locate import locate
 from frazil.tree.table_shape import shape_of

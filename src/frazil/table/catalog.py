@@ -14,18 +14,13 @@ from frazil.catalog.backend import (
     TableHead,
     TableName,
     all_namespaces,
+    view_text,
 )
 from frazil.catalog.names import Identifier, dotted, namespace_of
 from frazil.catalog.ownership import UNCERTAIN
-from frazil.catalog.views import view_text
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.credentials import ConnectionProperties
-from frazil.errors import (
-    AlreadyExists,
-    FrazilError,
-    InvalidInput,
-    NotFound,
-)
+from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.format.metadata.metadata import MAIN, new_table
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.properties.registry import CACHE_MANIFEST_BYTES, PUBLISH_FORMAT_VERSION, check_values
@@ -151,28 +146,28 @@ class Catalog:
     ) -> None:
         """Create a namespace."""
         try:
-            self._pointers.create_namespace(namespace, properties)
+            self._pointers.namespaces.create(namespace, properties)
         except AlreadyExists:
             if not if_not_exists:
                 raise
 
     def list_namespaces(self, parent: NamespaceName = ()) -> list[str]:
         """Names of the namespaces one level below a parent."""
-        return [dotted(parts) for parts in self._pointers.list_namespaces(parent)]
+        return [dotted(parts) for parts in self._pointers.namespaces.children(parent)]
 
     def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
         """Properties of a namespace."""
-        return self._pointers.namespace_properties(namespace)
+        return self._pointers.namespaces.properties(namespace)
 
     def set_namespace_properties(
         self, namespace: NamespaceName, updates: Mapping[str, str], *, remove: Sequence[str] = ()
     ) -> None:
         """Set and remove properties of a namespace."""
-        self._pointers.set_namespace_properties(namespace, updates, removals=remove)
+        self._pointers.namespaces.set_properties(namespace, updates, removals=remove)
 
     def drop_namespace(self, namespace: NamespaceName) -> None:
         """Remove an empty namespace."""
-        self._pointers.drop_namespace(namespace)
+        self._pointers.namespaces.drop(namespace)
 
     # Tables
 
@@ -290,7 +285,7 @@ class Catalog:
             spaces = all_namespaces(self._pointers)
         else:
             spaces = [namespace_of(namespace)]
-            if not self._pointers.namespace_exists(namespace):
+            if not self._pointers.namespaces.exists(namespace):
                 raise NotFound(f"namespace {dotted(spaces[0])} does not exist")
         return sorted(str(name) for space in spaces for name in self._pointers.views.list(space))
 

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from frazil.argument_checks import checked
-from frazil.catalog.backend import (
-    CatalogBackend,
-)
+from frazil.catalog.backend import CatalogBackend
 from frazil.catalog.lazy_catalog import LazyCatalog
 from frazil.catalog.storages import Storages
-from frazil.errors import (
-    InvalidInput,
-    NotFound,
-    StorageError,
-)
+from frazil.errors import InvalidInput, NotFound, StorageError
 from frazil.format.checks import check_text, check_texts
 from frazil.storage import checked_location, is_local, local_path
 from frazil.text_format import did_you_mean

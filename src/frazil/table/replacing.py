@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from frazil.commit.updates import SetSchema, SetSortOrder, SetSpec
-from frazil.iceberg.partitioning import (
-    UNPARTITIONED,
-    PartitionSpec,
-    fresh_spec,
-)
+from frazil.iceberg.partitioning import UNPARTITIONED, PartitionSpec, fresh_spec
 from frazil.iceberg.schema import Schema, freshly_numbered
 from frazil.iceberg.sorting import UNSORTED, SortOrder, fresh_order
 from frazil.table.table import Table

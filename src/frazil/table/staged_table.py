@@ -10,13 +10,7 @@ from frazil.catalog.names import Identifier
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import Draft, Landed, Outcome, State
 from frazil.errors import NotFound
-from frazil.format.metadata.metadata import (
-    History,
-    Snapshot,
-    TableMetadata,
-    log_entry,
-    new_table,
-)
+from frazil.format.metadata.metadata import History, Snapshot, TableMetadata, log_entry, new_table
 from frazil.iceberg.schema import Schema
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.properties.registry import check_values

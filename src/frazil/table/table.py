@@ -65,7 +65,7 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
         return f"Table({self.name}{on})"
 
     def _repr_html_(self) -> str:
-        from frazil.table.table_card import table_card
+        from frazil.table.inspect import table_card
 
         return table_card(self._handle.current(), self.branch_name)
 

@@ -22,13 +22,7 @@ from frazil.commit.loop import TableCommit, commit_tables, discard, replayed, un
 from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.write.row_input import Rows
-from frazil.errors import (
-    CommitConflict,
-    Conflict,
-    FrazilError,
-    InvalidInput,
-    NotFound,
-)
+from frazil.errors import CommitConflict, Conflict, FrazilError, InvalidInput, NotFound
 from frazil.filter.condition import Matching, Where
 from frazil.filter.text.sql_text import Expression
 from frazil.format import paths

@@ -10,8 +10,7 @@ import pytest
 from frazil import Table
 from frazil.format.entries.fields import ContentType
 from frazil.serve.access.allowed_paths import Fence
-from frazil.serve.rest.equality_deletes import as_vectors
-from frazil.serve.rest.posted import PostedFiles
+from frazil.serve.rest.posted import PostedFiles, as_vectors
 from frazil.serve.rest.translate import change_of
 from tests.interop.peers.tables import PeerTable
 from tests.support.upgrading import entered

@@ -31,7 +31,7 @@ def pypaimon() -> PeerTables:
 def catalog(tmp_path: Path) -> MemoryCatalog:
     """An empty catalog with one namespace."""
     made = MemoryCatalog(warehouse=f"file://{tmp_path}/warehouse")
-    made.create_namespace("db")
+    made.namespaces.create("db")
     return made
 
 

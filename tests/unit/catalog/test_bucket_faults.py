@@ -14,7 +14,7 @@ from frazil.catalog.objects import conditional_put, names
 from frazil.catalog.objects.object_catalog import ObjectCatalog
 from frazil.commit.head import Landed, Lost, Unknown
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError, Unsupported
-from frazil.storage.conditional import ObjectVersion, PreconditionFailed, StoreBusy
+from frazil.storage.base import ObjectVersion, PreconditionFailed, StoreBusy
 from tests.support.catalogs import append, append_and_land, orders
 from tests.support.folder_bucket import FolderBucket, bucket_storages, no_fault
 
@@ -30,7 +30,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def catalog(tmp_path: Path) -> ObjectCatalog:
     catalog = opened(tmp_path)
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     quiet = {"write.metadata.json-every": "0"}
     catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders"), quiet))
     return catalog
@@ -213,7 +213,7 @@ def test_whoever_dies_at_any_request_leaves_a_catalog_that_works(
         folder = tmp_path / f"run {at}"
         folder.mkdir()
         catalog = opened(folder)
-        catalog.create_namespace("shop")
+        catalog.namespaces.create("shop")
         catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
         append_and_land(catalog.load("shop.orders"), 1)
         catalog.views.create("shop.cheap", VIEW)
@@ -321,7 +321,7 @@ def test_a_store_that_ignores_conditions_is_refused(tmp_path: Path, ignored: str
     bucket = Lying(str(tmp_path / "lock"), ignored)
     catalog = ObjectCatalog(str(tmp_path / "warehouse"), storages=lambda _: bucket)
     with pytest.raises(Unsupported, match=f"{ignored}.*read_only=True"):
-        catalog.create_namespace("shop")
+        catalog.namespaces.create("shop")
     assert not list((tmp_path / "warehouse").rglob("*.json"))
 
 
@@ -332,7 +332,7 @@ def test_a_catalog_opened_for_reading_changes_nothing(
     reader = ObjectCatalog(warehouse, storages=bucket_storages(tmp_path), read_only=True)
     head = reader.load("shop.orders")
     for change in (
-        lambda: reader.create_namespace("other"),
+        lambda: reader.namespaces.create("other"),
         lambda: reader.drop("shop.orders"),
         lambda: reader.rename("shop.orders", "shop.sales"),
         lambda: head.swap(head.state, append(head.state, 1)),
@@ -345,7 +345,7 @@ def test_a_catalog_opened_for_reading_changes_nothing(
 
 def test_nothing_is_created_until_something_is_defined(tmp_path: Path) -> None:
     catalog = opened(tmp_path)
-    assert catalog.list_namespaces() == []
+    assert catalog.namespaces.children() == []
     assert not catalog.table_exists("shop.orders")
     with pytest.raises(NotFound):
         catalog.load("shop.orders")
@@ -361,7 +361,7 @@ def test_namespaces_that_look_alike_are_told_apart(
     catalog: ObjectCatalog, one: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
     for namespace in (one, other):
-        catalog.create_namespace(namespace)
+        catalog.namespaces.create(namespace)
         catalog.create_table((*namespace, "t"), orders(catalog.location_for((*namespace, "t"))))
     for namespace in (one, other):
         assert catalog.list_tables(namespace) == [Identifier(namespace=namespace, name="t")]

@@ -23,7 +23,7 @@ from tests.support.memory_catalog import MemoryCatalog
 @pytest.fixture
 def catalog(tmp_path: Path) -> ObjectCatalog:
     catalog = ObjectCatalog(str(tmp_path / "warehouse"), storages=bucket_storages(tmp_path))
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     return catalog
 
 
@@ -201,7 +201,7 @@ def test_random_commits_expiries_and_rollbacks_leave_what_a_model_has(
     monkeypatch.setattr(history_objects, "KEPT_RECENT", 3)
     monkeypatch.setattr(history_objects, "MAX_SNAPSHOTS", 12)
     model = MemoryCatalog(warehouse=str(tmp_path / "model"))
-    model.create_namespace("shop")
+    model.namespaces.create("shop")
     metadata = orders(f"{tmp_path}/warehouse/orders", {"write.metadata.json-every": "0"})
     heads = [catalog.create_table("shop.orders", metadata)]
     heads += [model.create_table("shop.orders", metadata)]

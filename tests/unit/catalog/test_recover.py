@@ -98,7 +98,7 @@ def test_a_recovered_table_goes_back_into_a_catalog(place: str, tmp_path: Path) 
     commit(start(place), 1)
     found = recover(place, STORAGE)
     catalog = MemoryCatalog(warehouse=str(tmp_path))
-    catalog.create_namespace("shop")
+    catalog.namespaces.create("shop")
     head = catalog.create_table("shop.orders", found.metadata, found.history)
     assert [each.snapshot_id for each in append_and_land(head, 2).snapshots.values()] == [2]
     assert [each.snapshot_id for each in head.snapshots()] == [1, 2]

@@ -107,7 +107,7 @@ def entry_like(place: Place, name: str) -> dict[str, Any]:
 @pytest.fixture
 def catalog(tmp_path: Path) -> MemoryCatalog:
     made = MemoryCatalog(warehouse=f"file://{tmp_path}/warehouse")
-    made.create_namespace("db")
+    made.namespaces.create("db")
     return made
 
 
@@ -179,7 +179,7 @@ class Refusing(MemoryCatalog):
 
 def test_nothing_is_left_when_the_catalog_fails(place: Place, tmp_path: Path) -> None:
     catalog = Refusing(warehouse=f"file://{tmp_path}/warehouse")
-    catalog.create_namespace("db")
+    catalog.namespaces.create("db")
     with pytest.raises(CatalogError):
         adopt(catalog, "db.t", str(place.root), history=True)
     assert fingerprint(tmp_path / "warehouse") == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frazil.spark.jobs.rewrite_manifests import RewrittenManifests
+from frazil.spark.jobs.rewrite_leaves import RewrittenManifests
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from frazil.catalog.objects.object_head import ObjectHead
 from frazil.catalog.ownership import TablePlace
 from frazil.errors import FrazilError
 from frazil.storage import Places, Storage
-from frazil.storage.conditional import ConditionalStore
+from frazil.storage.base import ConditionalStore
 from frazil.threads import in_threads
 
 _READERS = 16

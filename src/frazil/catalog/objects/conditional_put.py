@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from frazil.errors import AlreadyExists, CatalogError, NotFound, StorageError
-from frazil.storage.conditional import (
+from frazil.storage.base import (
     ConditionalStore,
     ObjectVersion,
     PreconditionFailed,

@@ -11,7 +11,7 @@ from frazil.catalog.objects.head_document import HeadDocument, Unresolved
 from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import folder_of
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
-from frazil.storage.conditional import ConditionalStore, ObjectVersion, StoredObject
+from frazil.storage.base import ConditionalStore, ObjectVersion, StoredObject
 from frazil.value_classes import dataclass
 
 _MAX_CHANGES = 200

@@ -14,7 +14,7 @@ from typing import Any
 
 from frazil.catalog.objects.conditional_put import new_mark
 from frazil.errors import FormatError
-from frazil.storage.conditional import ConditionalStore
+from frazil.storage.base import ConditionalStore
 from frazil.threads import in_threads
 from frazil.value_classes import dataclass, replace
 

@@ -22,7 +22,7 @@ from frazil.catalog.objects.head_object import HeadObject, KnownHead
 from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import Layout
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
-from frazil.storage.conditional import ConditionalStore, ObjectVersion, StoredObject
+from frazil.storage.base import ConditionalStore, ObjectVersion, StoredObject
 from frazil.value_classes import dataclass
 
 MAX_CLAIM_MS = 10 * 60 * 1000

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 
@@ -24,26 +24,16 @@ from frazil.catalog.objects.conditional_put import OutcomeUnknown, Written
 from frazil.catalog.objects.head_document import HeadDocument
 from frazil.catalog.objects.head_object import HeadObject, KnownHead, tombstone
 from frazil.catalog.objects.history_objects import HistoryStore
-from frazil.catalog.objects.layout import SUFFIX, Layout, decoded
-from frazil.catalog.objects.marker import Marker
+from frazil.catalog.objects.layout import SUFFIX, Layout, Marker, decoded
 from frazil.catalog.objects.names import MAX_CLAIM_MS, HeldName, Names, is_live
-from frazil.catalog.objects.namespaces import Namespaces
 from frazil.catalog.objects.object_head import ObjectHead, first_document
+from frazil.catalog.objects.object_namespaces import ObjectNamespaces
 from frazil.catalog.objects.object_notes import ObjectNotes
 from frazil.catalog.objects.object_views import ObjectViews
 from frazil.catalog.objects.process_queue import ProcessQueue
 from frazil.catalog.ownership import OtherTables
 from frazil.catalog.storages import ReadOnlyStorages, Storages
-from frazil.commit.head import (
-    Draft,
-    Landed,
-    Lost,
-    Outcome,
-    ReadOnly,
-    State,
-    Superseded,
-    Unknown,
-)
+from frazil.commit.head import Draft, Landed, Lost, Outcome, ReadOnly, State, Superseded, Unknown
 from frazil.credentials import ConnectionProperties
 from frazil.errors import (
     AlreadyExists,
@@ -55,7 +45,7 @@ from frazil.errors import (
 )
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Places, Storage, check_absolute, checked_location
-from frazil.storage.conditional import ConditionalStore, as_conditional
+from frazil.storage.base import ConditionalStore, as_conditional
 from frazil.value_classes import replace
 
 
@@ -81,14 +71,14 @@ class ObjectCatalog:
         self._store = _conditional(self._storages(warehouse), warehouse)
         self.marker = Marker(self._store, self._layout)
         self._names = Names(self._store, self._layout, head_at=self._head_at)
-        self._namespaces = Namespaces(self._store, self._layout)
+        self.namespaces = ObjectNamespaces(self._store, self._layout, self.marker)
         self._locations: dict[Identifier, str] = {}
         self._queues: defaultdict[str, ProcessQueue] = defaultdict(ProcessQueue)
         self._tables = self._all_tables()
         self.views = ObjectViews(
             self._store,
             self._layout,
-            namespace_exists=self.namespace_exists,
+            namespace_exists=self.namespaces.exists,
             table_exists=self.table_exists,
             prepare=self._prepare,
         )
@@ -124,41 +114,11 @@ class ObjectCatalog:
     def close(self) -> None:
         return None
 
-    # Namespaces
-
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        parts = namespace_of(namespace)
-        self.marker.ensure()
-        self._namespaces.create(parts, properties or {})
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        return self._namespaces.children(namespace_of(parent) if parent else ())
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        return self._namespaces.exists(namespace_of(namespace))
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        return self._namespaces.properties(namespace_of(namespace))
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        self._namespaces.set_properties(namespace_of(namespace), updates, removals)
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        self._namespaces.drop(namespace_of(namespace))
-
     # Tables
 
     def location_for(self, identifier: TableName) -> str:
         name = Identifier.parse(identifier)
-        base = self.namespace_properties(name.namespace).get("location")
+        base = self.namespaces.properties(name.namespace).get("location")
         return checked_location(self._layout.new_location(name, base, uuid.uuid4().hex))
 
     def create_table(
@@ -244,11 +204,11 @@ class ObjectCatalog:
         parts = namespace_of(namespace)
         files = self._store.children(self._layout.names(parts))[1]
         keys = [file.path.rpartition("/")[2].removesuffix(SUFFIX) for file in files if file.size]
-        if not keys and not self.namespace_exists(parts):
+        if not keys and not self.namespaces.exists(parts):
             raise NotFound(f"namespace {dotted(parts)} does not exist")
         return sorted(Identifier(namespace=parts, name=decoded(key)) for key in keys)
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         return self._tables.versions(since_ms)
 
     def neighbourhood(self, except_uuid: str | None = None) -> OtherTables:
@@ -262,7 +222,7 @@ class ObjectCatalog:
     def is_place(self, location: str) -> bool:
         """Whether a table or namespace of this catalog has its files at a location, or its
         metadata file there."""
-        bases = (self.namespace_properties(n).get("location") for n in self._namespaces.all())
+        bases = (self.namespaces.properties(n).get("location") for n in self.namespaces.all())
         return self._tables.is_place(location) or any(
             Places().folder(location).startswith(Places().folder(base))
             for base in bases
@@ -344,7 +304,7 @@ class ObjectCatalog:
             raise
         self._names.release(old, held)
         self._locations.pop(old, None)
-        self._namespaces.ensure(new.namespace)
+        self.namespaces.ensure(new.namespace)
 
     def drop(self, identifier: TableName) -> None:
         self._dropped(Identifier.parse(identifier))
@@ -539,7 +499,7 @@ class ObjectCatalog:
         return held.entry.metadata_location
 
     def _need_namespace(self, name: Identifier) -> None:
-        if not self._namespaces.exists(name.namespace):
+        if not self.namespaces.exists(name.namespace):
             raise NotFound(f"{name}: namespace {dotted(name.namespace)} does not exist")
 
     def _need_free_name(self, name: Identifier) -> None:
@@ -554,7 +514,7 @@ class ObjectCatalog:
 
     def _prepare(self, namespace: Namespace) -> None:
         self.marker.ensure()
-        self._namespaces.ensure(namespace)
+        self.namespaces.ensure(namespace)
 
 
 def _conditional(storage: Storage, warehouse: str) -> ConditionalStore:

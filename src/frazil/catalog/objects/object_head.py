@@ -37,13 +37,7 @@ from frazil.catalog.sql.sql_rows import is_redefined
 from frazil.commit.head import Draft, Landed, Lost, Offer, Outcome, State, Unknown
 from frazil.errors import CatalogError, CommitUnknown, FormatError, FrazilError, NotFound
 from frazil.format import paths
-from frazil.format.metadata.metadata import (
-    History,
-    Snapshot,
-    SnapshotId,
-    TableMetadata,
-    log_entry,
-)
+from frazil.format.metadata.metadata import History, Snapshot, SnapshotId, TableMetadata, log_entry
 from frazil.storage import Storage
 from frazil.value_classes import replace
 

@@ -10,7 +10,7 @@ from frazil.catalog.objects.conditional_put import Written, new_mark, put, read
 from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import SUFFIX, encoded
 from frazil.errors import CatalogError
-from frazil.storage.conditional import ConditionalStore, ObjectVersion
+from frazil.storage.base import ConditionalStore, ObjectVersion
 
 _MAX_TRIES = 100
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from frazil.catalog.names import Identifier, Namespace, namespace_of
-from frazil.catalog.objects.conditional_put import Written, new_mark, put, read
-from frazil.catalog.objects.history_objects import encode, parse
-from frazil.catalog.objects.layout import SUFFIX, Layout, decoded
-from frazil.catalog.views import (
+from frazil.catalog.backend import (
     ViewName,
     ViewState,
     checked_name,
@@ -21,7 +17,11 @@ from frazil.catalog.views import (
     no_view,
     view_moved,
 )
-from frazil.storage.conditional import ConditionalStore, ObjectVersion
+from frazil.catalog.names import Identifier, Namespace, namespace_of
+from frazil.catalog.objects.conditional_put import Written, new_mark, put, read
+from frazil.catalog.objects.history_objects import encode, parse
+from frazil.catalog.objects.layout import SUFFIX, Layout, decoded
+from frazil.storage.base import ConditionalStore, ObjectVersion
 from frazil.value_classes import dataclass
 
 _MAX_TRIES = 20

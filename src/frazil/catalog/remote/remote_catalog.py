@@ -7,31 +7,22 @@ that the server names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from frazil.catalog.backend import NamespaceName, Purged, TableHead, TableName, TableVersion
 from frazil.catalog.json_head import JsonHead
-from frazil.catalog.names import Identifier, Namespace, namespace_of
+from frazil.catalog.names import Identifier, namespace_of
 from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.ownership import OtherTables
 from frazil.catalog.remote import remote_wire
 from frazil.catalog.remote.remote_head import RemoteHead, neighbourhood_of, swapped
 from frazil.catalog.remote.remote_http import CA_FILE, Requests
-from frazil.catalog.remote.remote_views import RemoteViews
+from frazil.catalog.remote.remote_namespaces import RemoteNamespaces, RemoteViews
 from frazil.catalog.remote.remote_wire import Document, name_document
 from frazil.catalog.storages import Storages
-from frazil.commit.head import (
-    Draft,
-    Landed,
-    Lost,
-    Outcome,
-    ReadOnly,
-    State,
-    Superseded,
-    Unknown,
-)
+from frazil.commit.head import Draft, Landed, Lost, Outcome, ReadOnly, State, Superseded, Unknown
 from frazil.credentials import ConnectionProperties
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput, Unsupported
 from frazil.format.metadata.metadata import History, TableMetadata
@@ -70,6 +61,7 @@ class RemoteCatalog:
         self.name: str = about["name"]
         self.warehouse: str | None = about["warehouse"]
         self._storages = Storages({**defaults, **connection_properties})
+        self.namespaces = RemoteNamespaces(self._requests)
         self.views = RemoteViews(self._requests)
         self._notes = MemoryNotes()
 
@@ -88,47 +80,6 @@ class RemoteCatalog:
 
     def close(self) -> None:
         self._requests.close()
-
-    # Namespaces
-
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        document = {"namespace": list(namespace_of(namespace)), "updates": dict(properties or {})}
-        self._requests.change("create-namespace", document)
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        above = list(namespace_of(parent)) if parent else []
-        answer = self._requests.read("list-namespaces", {"namespace": above})
-        return [tuple(parts) for parts in answer["namespaces"]]
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        document = {"namespace": list(namespace_of(namespace))}
-        return bool(self._requests.read("namespace-exists", document)["exists"])
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        document = {"namespace": list(namespace_of(namespace))}
-        properties: dict[str, str] = self._requests.read("namespace-properties", document)[
-            "properties"
-        ]
-        return properties
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        document = {
-            "namespace": list(namespace_of(namespace)),
-            "updates": dict(updates),
-            "removals": list(removals),
-        }
-        self._requests.change("set-namespace-properties", document)
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        self._requests.change("drop-namespace", {"namespace": list(namespace_of(namespace))})
 
     # Tables
 
@@ -176,7 +127,7 @@ class RemoteCatalog:
         answer = self._requests.read("list-tables", {"namespace": list(parts)})["names"]
         return [Identifier(namespace=parts, name=name) for name in answer]
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         answer = self._requests.read("pulses", {"since-ms": since_ms})["pulses"]
         return [
             TableVersion(

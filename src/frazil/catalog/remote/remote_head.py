@@ -25,7 +25,7 @@ from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import OtherTables, Ownership, TablePlace
 from frazil.catalog.remote import remote_wire
 from frazil.catalog.remote.remote_http import Requests, Unanswered
-from frazil.catalog.remote.remote_views import RemoteNotes
+from frazil.catalog.remote.remote_namespaces import RemoteNotes
 from frazil.catalog.remote.remote_wire import Document, Known
 from frazil.catalog.sql.offers import entries_bytes
 from frazil.catalog.sql.sql_rows import Definition

@@ -8,7 +8,7 @@ Namespaces live in `sql_namespaces`, a table's rows in `sql_rows`, its head in `
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,29 +33,14 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.ownership import OtherTables
-from frazil.catalog.sql import sql_head, sql_places, sql_rows, sql_schema, table_versions
+from frazil.catalog.sql import sql_head, sql_places, sql_rows, sql_schema
 from frazil.catalog.sql.sql_head import SqlHead
 from frazil.catalog.sql.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql.sql_rows import TableRow
 from frazil.catalog.sql.sql_views import SqlViews
 from frazil.catalog.storages import Storages
-from frazil.commit.head import (
-    Draft,
-    Landed,
-    Lost,
-    Outcome,
-    ReadOnly,
-    State,
-    Superseded,
-    Unknown,
-)
-from frazil.errors import (
-    AlreadyExists,
-    CatalogError,
-    CommitUnknown,
-    InvalidInput,
-    NotFound,
-)
+from frazil.commit.head import Draft, Landed, Lost, Outcome, ReadOnly, State, Superseded, Unknown
+from frazil.errors import AlreadyExists, CatalogError, CommitUnknown, InvalidInput, NotFound
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Storage, checked_location
 from frazil.value_classes import replace
@@ -102,11 +87,11 @@ class SqlCatalog:
         self._storages: Callable[[str], Storage] = Storages(properties)
         sql_schema.prepare(self.database)
         self._is_typed = sql_schema.has_iceberg_type(self.database, kind=self.database.kind)
-        self._namespaces = SqlNamespaces(self.database, name)
+        self.namespaces = SqlNamespaces(self.database, name)
         self.views = SqlViews(
             self.database,
             name,
-            namespace_exists=self.namespace_exists,
+            namespace_exists=self.namespaces.exists,
             prepare=self._need_typed,
         )
 
@@ -138,39 +123,11 @@ class SqlCatalog:
     def close(self) -> None:
         self.database.close()
 
-    # Namespaces
-
-    def create_namespace(
-        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
-    ) -> None:
-        self._namespaces.create(namespace_of(namespace), properties or {})
-
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        return self._namespaces.children(namespace_of(parent) if parent else ())
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        return self._namespaces.exists(self.database, namespace_of(namespace))
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        return self._namespaces.properties(namespace_of(namespace))
-
-    def set_namespace_properties(
-        self,
-        namespace: NamespaceName,
-        updates: Mapping[str, str],
-        *,
-        removals: Iterable[str] = (),
-    ) -> None:
-        self._namespaces.set_properties(namespace_of(namespace), updates, removals)
-
-    def drop_namespace(self, namespace: NamespaceName) -> None:
-        self._namespaces.drop(namespace_of(namespace))
-
     # Tables
 
     def location_for(self, identifier: TableName) -> str:
         name = Identifier.parse(identifier)
-        base = self.namespace_properties(name.namespace).get("location")
+        base = self.namespaces.properties(name.namespace).get("location")
         if base is not None:
             place = f"{base.rstrip('/')}/{folder_name(name.name)}"
         elif self.warehouse is not None:
@@ -317,13 +274,13 @@ class SqlCatalog:
             f"AND table_namespace = :namespace{self._only_tables()}",
             {"catalog": self.name, "namespace": dotted(parts)},
         )
-        if not rows and not self.namespace_exists(parts):
+        if not rows and not self.namespaces.exists(parts):
             raise NotFound(f"namespace {dotted(parts)} does not exist")
         return sorted(Identifier(namespace=parts, name=name) for (name,) in rows)
 
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
         only = self._only_tables()
-        return table_versions.pulses(self.database, self.name, only=only, since_ms=since_ms)
+        return sql_rows.table_versions(self.database, self.name, only=only, since_ms=since_ms)
 
     def neighbourhood(self, except_id: int | None = None) -> OtherTables:
         """Every table of the database but one, and what else its tables must leave alone."""
@@ -500,7 +457,7 @@ class SqlCatalog:
     def _need_namespace(
         self, source: Database | DatabaseTransaction, identifier: Identifier
     ) -> None:
-        if not self._namespaces.exists(source, identifier.namespace):
+        if not self.namespaces.exists_in(source, identifier.namespace):
             raise NotFound(f"{identifier}: namespace {dotted(identifier.namespace)} does not exist")
 
     def _only_tables(self) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from frazil.catalog.backend import NamespaceName
 from frazil.catalog.database.database import Database, DatabaseTransaction, DuplicateKey
-from frazil.catalog.names import Namespace, dotted, undotted
+from frazil.catalog.names import Namespace, dotted, namespace_of, undotted
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.checks import check_properties
 
@@ -47,27 +48,30 @@ class SqlNamespaces:
         self._database = database
         self._catalog = catalog
 
-    def exists(self, source: Database | DatabaseTransaction, namespace: Namespace) -> bool:
-        """Whether it was created, or something lies below it."""
+    def exists(self, namespace: NamespaceName) -> bool:
+        return self.exists_in(self._database, namespace_of(namespace))
+
+    def exists_in(self, source: Database | DatabaseTransaction, namespace: Namespace) -> bool:
+        """Whether it exists for a transaction that is open."""
         return bool(source.rows(_READ, self._key(namespace))) or self._holds(source, namespace)
 
-    def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make it; AlreadyExists when it is there."""
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        namespace, properties = namespace_of(namespace), properties or {}
         _check(properties)
         taken = AlreadyExists(f"namespace {dotted(namespace)} already exists")
         try:
             with self._database.changing(
                 f"namespace {dotted(namespace)} was being created"
             ) as transaction:
-                if self.exists(transaction, namespace):
+                if self.exists_in(transaction, namespace):
                     raise taken
                 self._add(transaction, namespace, properties or _MARK)
         except DuplicateKey:
             raise taken from None
 
-    def children(self, parent: Namespace) -> list[Namespace]:
-        """The namespaces one level below, sorted."""
-        if parent and not self.exists(self._database, parent):
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        parent = namespace_of(parent) if parent else ()
+        if parent and not self.exists_in(self._database, parent):
             raise NotFound(f"namespace {dotted(parent)} does not exist")
         rows = self._database.rows(_ALL, {"catalog": self._catalog})
         depth = len(parent) + 1
@@ -75,23 +79,24 @@ class SqlNamespaces:
         below = {p[:depth] for p in paths if len(p) >= depth and p[: depth - 1] == parent}
         return sorted(below)
 
-    def properties(self, namespace: Namespace) -> dict[str, str]:
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
         """Its properties, without the mark that only keeps it in being."""
+        namespace = namespace_of(namespace)
         rows = self._database.rows(_READ, self._key(namespace))
         if not rows and not self._holds(self._database, namespace):
             raise NotFound(f"namespace {dotted(namespace)} does not exist")
         return {key: value for key, value in rows if {key: value} != _MARK}
 
     def set_properties(
-        self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties."""
+        namespace = namespace_of(namespace)
         _check(updates)
         removed = set(removals)
         with self._database.changing(
             f"namespace {dotted(namespace)} was being changed"
         ) as transaction:
-            if not self.exists(transaction, namespace):
+            if not self.exists_in(transaction, namespace):
                 raise NotFound(f"namespace {dotted(namespace)} does not exist")
             rows = transaction.rows(_READ, self._key(namespace))
             properties = {
@@ -100,12 +105,12 @@ class SqlNamespaces:
             transaction.run(_CLEAR, self._key(namespace))
             self._add(transaction, namespace, {**properties, **updates} or _MARK)
 
-    def drop(self, namespace: Namespace) -> None:
-        """Remove it; refused while it holds something."""
+    def drop(self, namespace: NamespaceName) -> None:
+        namespace = namespace_of(namespace)
         with self._database.changing(
             f"namespace {dotted(namespace)} was being dropped"
         ) as transaction:
-            if not self.exists(transaction, namespace):
+            if not self.exists_in(transaction, namespace):
                 raise NotFound(f"namespace {dotted(namespace)} does not exist")
             if self._holds(transaction, namespace):
                 raise InvalidInput(f"namespace {dotted(namespace)} is not empty")

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from frazil.catalog.backend import TableVersion
 from frazil.catalog.database.database import Database, DatabaseTransaction, Row
-from frazil.catalog.names import Identifier, dotted
+from frazil.catalog.names import Identifier, dotted, undotted
 from frazil.catalog.sql import sql_places
 from frazil.catalog.sql.sql_schema import HISTORY_TABLES, VIEW_TYPE
 from frazil.errors import FormatError
@@ -414,3 +415,38 @@ def name_parameters(catalog: str, identifier: Identifier) -> dict[str, str]:
         "namespace": dotted(identifier.namespace),
         "name": identifier.name,
     }
+
+
+_VERSIONS = """
+SELECT t.table_namespace, t.table_name, t.metadata_location, f.version, f.table_id
+FROM iceberg_tables t LEFT JOIN frazil_tables f ON f.catalog_name = t.catalog_name
+     AND f.table_namespace = t.table_namespace AND f.table_name = t.table_name
+WHERE t.catalog_name = :catalog
+"""
+_COMMITS = """
+SELECT l.table_id, l.timestamp_ms FROM frazil_snapshot_log l
+JOIN frazil_tables f ON f.table_id = l.table_id
+WHERE f.catalog_name = :catalog AND l.timestamp_ms >= :since
+ORDER BY l.table_id, l.version, l.position
+"""
+
+
+def table_versions(
+    database: Database, catalog: str, *, only: str, since_ms: int | None
+) -> list[TableVersion]:
+    """One statement for the versions, one more for the times. `only` keeps views out."""
+    committed: dict[int, list[int]] = {}
+    if since_ms is not None:
+        for table_id, at in database.rows(_COMMITS, {"catalog": catalog, "since": since_ms}):
+            committed.setdefault(table_id, []).append(int(at))
+    versions = [
+        TableVersion(
+            identifier=Identifier(namespace=undotted(namespace), name=name),
+            version=str(location) if version is None else f"{table_id}:{version}",
+            committed_ms=tuple(committed.get(table_id, ())),
+        )
+        for namespace, name, location, version, table_id in database.rows(
+            _VERSIONS + only, {"catalog": catalog}
+        )
+    ]
+    return sorted(versions, key=lambda version: version.identifier)

@@ -10,10 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from frazil.catalog.database.database import Database, DuplicateKey, Row
-from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of
-from frazil.catalog.sql.sql_schema import VIEW_TYPE
-from frazil.catalog.views import (
+from frazil.catalog.backend import (
     ViewName,
     ViewState,
     checked_name,
@@ -21,6 +18,9 @@ from frazil.catalog.views import (
     no_view,
     view_moved,
 )
+from frazil.catalog.database.database import Database, DuplicateKey, Row
+from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of
+from frazil.catalog.sql.sql_schema import VIEW_TYPE
 from frazil.value_classes import replace
 
 _KEY = "catalog_name = :catalog AND view_namespace = :namespace AND view_name = :name"

@@ -35,7 +35,7 @@ from frazil.legacy.publish.publish_manifests import ManifestPublisher, NoSpecFor
 from frazil.legacy.publish.published import STATE_PROPERTY, Publication
 from frazil.properties.registry import PUBLISH_FORMAT_VERSION
 from frazil.storage import Storage
-from frazil.storage.conditional import as_conditional
+from frazil.storage.base import as_conditional
 from frazil.value_classes import frozen, replace
 
 VERSIONS = (2, 3)

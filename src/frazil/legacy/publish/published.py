@@ -18,7 +18,7 @@ from frazil.format.metadata.metadata import TableMetadata
 from frazil.legacy.publish.write_manifests import FieldSummary, ListRow
 from frazil.legacy.read.open import VERSION_HINT, newest_version
 from frazil.storage import Storage
-from frazil.storage.conditional import (
+from frazil.storage.base import (
     ConditionalStore,
     ObjectVersion,
     PreconditionFailed,

@@ -148,7 +148,7 @@ class _CatalogPlaces:
 
     def location_of(self, namespace: Namespace) -> str:
         try:
-            return str(self._pointers.namespace_properties(namespace).get(LOCATION, ""))
+            return str(self._pointers.namespaces.properties(namespace).get(LOCATION, ""))
         except NotFound:
             return ""
 

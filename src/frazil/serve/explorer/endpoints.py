@@ -21,7 +21,6 @@ from frazil.serve.explorer.pages import (
     plan_page,
     rows_page,
     sql_page,
-    view_page,
 )
 from frazil.serve.explorer.subject import PLACE
 
@@ -29,44 +28,21 @@ API = "/explorer/api"
 
 
 def _page(name: str, handler: Handler) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        template=f"{PLACE}/{name}",
-        handler=handler,
-        rights=PATH_READER,
-        lane="queries",
-    )
+    return Endpoint("GET", f"{PLACE}/{name}", handler, PATH_READER, lane="queries")
 
 
 ENDPOINTS = (
-    Endpoint(method="GET", template=f"{API}/session", handler=catalog_page.session, rights=ANYBODY),
-    Endpoint(method="GET", template=f"{API}/catalog", handler=catalog_page.show, rights=ANY_READER),
+    Endpoint("GET", f"{API}/session", catalog_page.session, ANYBODY),
+    Endpoint("GET", f"{API}/catalog", catalog_page.show, ANY_READER),
+    Endpoint("GET", f"{API}/changes", catalog_page.changes, ANY_READER),
+    Endpoint("POST", f"{API}/sql", sql_page.post, ANY_READER, lane="statements"),
+    Endpoint("GET", catalog_page.VIEW, catalog_page.show_view, PATH_READER),
     Endpoint(
-        method="GET", template=f"{API}/changes", handler=catalog_page.changes, rights=ANY_READER
-    ),
-    Endpoint(
-        method="POST",
-        template=f"{API}/sql",
-        handler=sql_page.post,
-        rights=ANY_READER,
-        lane="statements",
-    ),
-    Endpoint(method="GET", template=view_page.PLACE, handler=view_page.show, rights=PATH_READER),
-    Endpoint(
-        method="POST",
-        template=f"{PLACE}/actions/{{action}}",
-        handler=previewed_actions.post,
-        rights=PATH_WRITER,
-        lane="queries",
+        "POST", f"{PLACE}/actions/{{action}}", previewed_actions.post, PATH_WRITER, lane="queries"
     ),
     _page("overview", overview_page.show),
-    Endpoint(
-        method="GET",
-        template=f"{PLACE}/columns",
-        handler=columns_page.show,
-        rights=PATH_READER,
-        lane="statements",  # its engine may take as much memory as that of a statement
-    ),
+    # Its engine may take as much memory as that of a statement.
+    Endpoint("GET", f"{PLACE}/columns", columns_page.show, PATH_READER, lane="statements"),
     _page("leaf", leaf.show),
     _page("file", file.show),
     _page("compare", compare_page.show),
@@ -76,12 +52,7 @@ ENDPOINTS = (
     _page("space", health_page.space),
     _page("tree", tree.show),
     _page("plan", plan_page.show),
-    Endpoint(
-        method="GET",
-        template=f"{PLACE}/complete",
-        handler=plan_page.complete,
-        rights=PATH_READER,
-    ),
+    Endpoint("GET", f"{PLACE}/complete", plan_page.complete, PATH_READER),
     _page("commits", history_page.show),
     _page("commit", history_page.commit),
 )

@@ -29,11 +29,7 @@ from frazil.commit.group_append import GROUP_SIZE, append_ids, group_summary, is
 from frazil.commit.handle import new_snapshot_id, now_ms
 from frazil.commit.head import State
 from frazil.commit.loop import StaleBase, TableCommit, commit_tables
-from frazil.commit.summary import (
-    LEAVES_WRITTEN,
-    METADATA_BYTES_WRITTEN,
-    check_keys,
-)
+from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN, check_keys
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput, Overloaded
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata import metadata_json

@@ -17,13 +17,12 @@ from frazil.catalog.remote import remote_wire
 from frazil.errors import FrazilError
 from frazil.serve.access.admission import Body, Gone, Message, Receive
 from frazil.serve.access.guard import is_own
-from frazil.serve.exchange import Response
+from frazil.serve.exchange import Response, decoded
 from frazil.serve.native import native_endpoints, native_wire
 from frazil.serve.native.native_tables import NativeTables
 from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 from frazil.serve.view.replay import HEADER
-from frazil.serve.wire.json_bodies import decoded
 
 PATH = f"{native_endpoints.ROOT}/append"
 _OTHERS = frozenset({HEADER.encode(), b"origin", b"sec-fetch-site"})

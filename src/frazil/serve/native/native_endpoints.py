@@ -10,20 +10,19 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
+from frazil.catalog.backend import ViewState
 from frazil.catalog.names import Namespace, namespace_of
 from frazil.catalog.notes import Notes
 from frazil.catalog.remote.remote_wire import Document
-from frazil.catalog.views import ViewState
 from frazil.errors import CommitConflict, FormatError, FrazilError
 from frazil.serve.access.rights import ANY_READER, BODY_READER, BODY_WRITER, Rights
-from frazil.serve.exchange import Endpoint, Request, Response
+from frazil.serve.exchange import Endpoint, Request, Response, decoded
 from frazil.serve.native import native_tables, native_wire
 from frazil.serve.native.native_tables import Answered
 from frazil.serve.rest.locations import check_namespace
 from frazil.serve.rest.view_endpoints import checked_view
 from frazil.serve.rest_errors import bad_request, rest_error
 from frazil.serve.service import Service
-from frazil.serve.wire.json_bodies import decoded
 
 ROOT = "/v1/frazil"
 Work = Callable[[Service, Request, Any], Answered]
@@ -46,7 +45,7 @@ def _checked(call: Request, right: Literal["read", "write"], parts: list[str]) -
 def _create_namespace(service: Service, call: Request, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
     check_namespace(service, call, namespace, body.updates)
-    service.catalog._pointers.create_namespace(namespace, body.updates)
+    service.catalog._pointers.namespaces.create(namespace, body.updates)
     return {}
 
 
@@ -60,26 +59,26 @@ def _list_namespaces(service: Service, call: Request, body: native_wire.InNamesp
 
 def _namespace_exists(service: Service, call: Request, body: native_wire.InNamespace) -> Document:
     namespace = _checked(call, "read", body.namespace)
-    return {"exists": service.catalog._pointers.namespace_exists(namespace)}
+    return {"exists": service.catalog._pointers.namespaces.exists(namespace)}
 
 
 def _namespace_properties(
     service: Service, call: Request, body: native_wire.InNamespace
 ) -> Document:
     namespace = _checked(call, "read", body.namespace)
-    return {"properties": service.catalog._pointers.namespace_properties(namespace)}
+    return {"properties": service.catalog._pointers.namespaces.properties(namespace)}
 
 
 def _set_namespace(service: Service, call: Request, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
     check_namespace(service, call, namespace, body.updates)
     pointers = service.catalog._pointers
-    pointers.set_namespace_properties(namespace, body.updates, removals=body.removals)
+    pointers.namespaces.set_properties(namespace, body.updates, removals=body.removals)
     return {}
 
 
 def _drop_namespace(service: Service, call: Request, body: native_wire.InNamespace) -> Document:
-    service.catalog._pointers.drop_namespace(_checked(call, "write", body.namespace))
+    service.catalog._pointers.namespaces.drop(_checked(call, "write", body.namespace))
     return {}
 
 
@@ -180,13 +179,7 @@ def _endpoint(name: str, rights: Rights, shape: type[Any] | None, work: Work) ->
             return answer
         return Response(body=answer) if isinstance(answer, dict) else Response(pending=answer)
 
-    return Endpoint(
-        method="POST",
-        template=f"{ROOT}/{name}",
-        handler=handler,
-        rights=rights,
-        takes_much=shape in _LARGE,
-    )
+    return Endpoint("POST", f"{ROOT}/{name}", handler, rights, takes_much=shape in _LARGE)
 
 
 def refusal(error: FrazilError) -> Response:

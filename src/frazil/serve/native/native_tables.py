@@ -36,16 +36,20 @@ from frazil.serve.access.rights import (
     BODY_WRITER_ASKS,
     Rights,
 )
-from frazil.serve.exchange import Request, Response
+from frazil.serve.exchange import Request, Response, decoded
 from frazil.serve.limits import MAX_HEADS, MAX_TURN_WAIT_S
 from frazil.serve.native import native_wire
 from frazil.serve.native.group import Groups
 from frazil.serve.native.turn_keeper import TurnKeeper
-from frazil.serve.rest.listed_files import check_listed, reader_of, strange_files
-from frazil.serve.rest.locations import check_files, read_registered
+from frazil.serve.rest.locations import (
+    check_files,
+    check_listed,
+    read_registered,
+    reader_of,
+    strange_files,
+)
 from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
-from frazil.serve.wire.json_bodies import decoded
 from frazil.value_classes import dataclass, replace
 
 _log = logging.getLogger("frazil.serve")
@@ -189,8 +193,8 @@ def _list_tables(service: Service, call: Request, body: native_wire.InNamespace)
     }
 
 
-def _pulses(service: Service, call: Request, body: native_wire.Since) -> Document:
-    versions = service.catalog._pointers.pulses(body.since_ms)
+def _table_versions(service: Service, call: Request, body: native_wire.Since) -> Document:
+    versions = service.catalog._pointers.table_versions(body.since_ms)
     versions = [
         version for version in versions if may_read(call.principal, version.identifier.namespace)
     ]
@@ -521,7 +525,7 @@ OPERATIONS: tuple[tuple[str, Rights, type[Any] | None, Any], ...] = (
     ("load-table", BODY_READER, native_wire.Named, _load_table),
     ("table-exists", BODY_READER, native_wire.Named, _table_exists),
     ("list-tables", BODY_READER, native_wire.InNamespace, _list_tables),
-    ("pulses", ANY_READER, native_wire.Since, _pulses),
+    ("pulses", ANY_READER, native_wire.Since, _table_versions),
     ("upgrade", BODY_WRITER, native_wire.Upgrade, _upgrade),
     ("rename", BODY_WRITER, native_wire.Rename, _rename),
     ("drop", BODY_WRITER, native_wire.Named, _drop),

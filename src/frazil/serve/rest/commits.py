@@ -50,11 +50,10 @@ from frazil.serve.access.allowed_paths import (
 )
 from frazil.serve.access.rights import BODY_WRITER, PATH_WRITER
 from frazil.serve.exchange import NO_CONTENT, Endpoint, Request, Response
-from frazil.serve.rest import metadata_updates, table_endpoints, v4_tables
-from frazil.serve.rest.equality_deletes import as_vectors
+from frazil.serve.rest import metadata_updates, table_endpoints
 from frazil.serve.rest.locations import NewPlace, check_properties, check_unshared, place_of
 from frazil.serve.rest.metadata_updates import Added, PostedUpdates
-from frazil.serve.rest.posted import PostedFiles
+from frazil.serve.rest.posted import PostedFiles, as_vectors
 from frazil.serve.rest.translate import Net, change_of
 from frazil.serve.rest_errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.service import Service
@@ -185,7 +184,7 @@ def _land(
             handle = service.table(identifier)._handle
             handle.check_writable()
             if not _is_known(handle, request):
-                v4_tables.need_older(service, call, handle.metadata)
+                table_endpoints.need_older(service, call, handle.metadata)
                 works.append(
                     _Work(
                         service=service,
@@ -249,7 +248,7 @@ def _create(
     if service.catalog._pointers.table_exists(identifier):
         _check_repeated(service, identifier, posted)
         return
-    if not service.catalog._pointers.namespace_exists(identifier.namespace):
+    if not service.catalog._pointers.namespaces.exists(identifier.namespace):
         raise no_namespace(identifier.namespace)
     table_endpoints.need_free(service, identifier)
     place = _new_place(service, call, identifier, posted)
@@ -570,18 +569,14 @@ def _branching(branch: str, snapshot_id: int) -> Change:
 
 ENDPOINTS = (
     Endpoint(
-        method="POST",
-        template=table_endpoints.ONE,
-        handler=commit_table,
-        rights=PATH_WRITER,
+        "POST",
+        table_endpoints.ONE,
+        commit_table,
+        PATH_WRITER,
         takes_much=True,
         again=table_endpoints.landed_table,
     ),
     Endpoint(
-        method="POST",
-        template="/v1/{prefix}/transactions/commit",
-        handler=commit_transaction,
-        rights=BODY_WRITER,
-        takes_much=True,
+        "POST", "/v1/{prefix}/transactions/commit", commit_transaction, BODY_WRITER, takes_much=True
     ),
 )

@@ -47,7 +47,7 @@ def create_namespace(service: Service, call: Request) -> Response:
     call.check("write", namespace)
     check_namespace(service, call, namespace, request.properties)
     try:
-        service.catalog._pointers.create_namespace(namespace, request.properties)
+        service.catalog._pointers.namespaces.create(namespace, request.properties)
     except AlreadyExists as error:
         raise taken("Namespace", ".".join(namespace)) from error
     return Response(body={"namespace": list(namespace), "properties": request.properties})
@@ -57,7 +57,7 @@ def load_namespace(service: Service, call: Request) -> Response:
     """GET: its properties."""
     namespace = call.namespace()
     service.need_namespace(namespace)
-    properties = service.catalog._pointers.namespace_properties(namespace)
+    properties = service.catalog._pointers.namespaces.properties(namespace)
     place = default_location(service, namespace)
     shown_properties = properties if place is None else {LOCATION: place, **properties}
     return Response(body={"namespace": list(namespace), "properties": shown_properties})
@@ -74,7 +74,7 @@ def drop_namespace(service: Service, call: Request) -> Response:
     namespace = call.namespace()
     service.need_namespace(namespace)
     try:
-        service.catalog._pointers.drop_namespace(namespace)
+        service.catalog._pointers.namespaces.drop(namespace)
     except InvalidInput as error:
         raise RestError(
             409,
@@ -96,14 +96,14 @@ def update_properties(service: Service, call: Request) -> Response:
             "UnprocessableEntityException",
             f"Invalid namespace update: cannot set and remove keys: {', '.join(both)}",
         )
-    if not service.catalog._pointers.namespace_exists(namespace):
+    if not service.catalog._pointers.namespaces.exists(namespace):
         raise no_namespace(namespace)
     check_namespace(service, call, namespace, updates)
-    before = service.catalog._pointers.namespace_properties(namespace)
+    before = service.catalog._pointers.namespaces.properties(namespace)
     stored = dict(updates)
     if LOCATION not in before and stored.get(LOCATION) == default_location(service, namespace):
         del stored[LOCATION]  # the server's own answer, sent back
-    service.catalog._pointers.set_namespace_properties(namespace, stored, removals=removals)
+    service.catalog._pointers.namespaces.set_properties(namespace, stored, removals=removals)
     return Response(
         body={
             "updated": sorted(updates),
@@ -148,15 +148,10 @@ def new_name(service: Service, call: Request, name: str) -> Identifier:
 
 
 ENDPOINTS = (
-    Endpoint(method="GET", template=ROOT, handler=list_namespaces, rights=ANY_READER),
-    Endpoint(method="POST", template=ROOT, handler=create_namespace, rights=BODY_WRITER),
-    Endpoint(method="GET", template=ONE, handler=load_namespace, rights=PATH_READER),
-    Endpoint(method="HEAD", template=ONE, handler=namespace_exists, rights=PATH_READER),
-    Endpoint(method="DELETE", template=ONE, handler=drop_namespace, rights=PATH_WRITER),
-    Endpoint(
-        method="POST",
-        template=f"{ONE}/properties",
-        handler=update_properties,
-        rights=PATH_WRITER,
-    ),
+    Endpoint("GET", ROOT, list_namespaces, ANY_READER),
+    Endpoint("POST", ROOT, create_namespace, BODY_WRITER),
+    Endpoint("GET", ONE, load_namespace, PATH_READER),
+    Endpoint("HEAD", ONE, namespace_exists, PATH_READER),
+    Endpoint("DELETE", ONE, drop_namespace, PATH_WRITER),
+    Endpoint("POST", f"{ONE}/properties", update_properties, PATH_WRITER),
 )

@@ -21,7 +21,7 @@ from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
 from frazil.legacy.publish import published_notes
 from frazil.serve.access.rights import PATH_READER
-from frazil.serve.exchange import NO_CONTENT, Endpoint, Handler, Request, Response
+from frazil.serve.exchange import NO_CONTENT, Endpoint, Handler, Request, Response, decoded
 from frazil.serve.limits import (
     MAX_FILTER_DEPTH,
     MAX_JSON_DEPTH,
@@ -39,7 +39,6 @@ from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.serve.view.published_view import head_of, shown_version
 from frazil.serve.wire import wire_plans
-from frazil.serve.wire.json_bodies import decoded
 from frazil.serve.wire.wire_plans import Planned, PlanState, Tasks
 
 PLAN = f"{table_endpoints.ONE}/plan"
@@ -198,18 +197,12 @@ def _decoded(text: str) -> PlanState | None:
 
 
 def _plan(method: str, template: str, handler: Handler) -> Endpoint:
-    return Endpoint(
-        method=method,
-        template=template,
-        handler=handler,
-        rights=PATH_READER,
-        lane="queries",
-    )
+    return Endpoint(method, template, handler, PATH_READER, lane="queries")
 
 
 ENDPOINTS = (
     _plan("POST", PLAN, plan_scan),
     _plan("GET", RESULT, plan_result),
-    Endpoint(method="DELETE", template=RESULT, handler=cancel_plan, rights=PATH_READER),
+    Endpoint("DELETE", RESULT, cancel_plan, PATH_READER),
     _plan("POST", TASKS, fetch_tasks),
 )

@@ -1,28 +1,45 @@
-"""Manifest lists and manifests that clients wrote, read for translation.
+"""What clients wrote for a commit: manifest lists and manifests, read for translation, and equality
+deletes, which become deletion vectors.
 
 A client may name any path, so every file is checked to lie where the table's files may lie, and to
-be of a size that can be read, before it is opened.
+be of a size that can be read, before it is opened. Version 4 has no equality deletes, so none
+enters a tree. Their rows are looked for in the snapshot that the client built on: nothing can land
+between it and the client's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
-from frazil.commit.change import Positions
+from frazil import arrow_compute as pc
+from frazil.commit.change import VectorEdit
+from frazil.commit.fold import united
+from frazil.commit.handle import TableHandle
+from frazil.data.metadata_columns import POS
 from frazil.errors import FormatError, FrazilError, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.entries.tracking import Status
-from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.format.vectors import bitmap
+from frazil.iceberg.expressions import AlwaysTrue
+from frazil.iceberg.schema import Schema
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.legacy.upgrade.carried_deletes import stored_positions
+from frazil.rows.scan import Scan
+from frazil.scan.deletes_in_force import reach_of
+from frazil.scan.match_deletes import DeleteFiles
+from frazil.scan.plan import plan
+from frazil.scan.tasks import Positions, Task, TaskReader, file_tasks, tasks_of
 from frazil.serve.access.allowed_paths import Fence, Storage
 from frazil.serve.rest.translate import Manifests, Net, net
+from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, leaf_refs
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, replace
 
 MAX_FILE_BYTES = 1 << 30
 
@@ -137,3 +154,74 @@ class PostedFiles:
             raise InvalidInput(f"{path}: cannot be read: {error}") from error
         if size > MAX_FILE_BYTES:
             raise FormatError(f"has {size} bytes, more than {MAX_FILE_BYTES}", path=path)
+
+
+_SEQUENCE = "tracking.sequence_number"
+
+
+def as_vectors(change: Net, handle: TableHandle, snapshot: Snapshot, storage: Storage) -> Net:
+    """A change without equality deletes: the rows of the snapshot that they take are deleted by
+    position. `storage` opens what the client wrote."""
+    if change.equality is None:
+        return change
+    if change.added is not None and change.added.has(_SEQUENCE):
+        raise Unsupported(
+            f"{handle.name}: equality deletes are committed together with files that keep an older "
+            "sequence number, which they would apply to; commit them one after the other",
+            feature="equality deletes of rewritten files",
+        )
+    of_vectors = _edits(change.equality, handle, snapshot, storage)
+    removed = set(change.removed)
+    edits = [edit for edit in of_vectors if edit.location not in removed]
+    return replace(change, equality=None, vectors=united([*change.vectors, *edits]))
+
+
+def _edits(
+    equality: EntryBatch, handle: TableHandle, snapshot: Snapshot, storage: Storage
+) -> Iterator[VectorEdit]:
+    metadata = handle.metadata
+    ages = pc.fill_null(
+        equality.column(_SEQUENCE).cast(pa.int64()), metadata.last_sequence_number + 1
+    )
+    equality = equality.with_column(_SEQUENCE, ages)
+    deletes = DeleteFiles(
+        batch=equality, location=handle.location, partitions=PartitionColumns.of(metadata)
+    )
+    planned = plan(
+        handle.reader(),
+        snapshot,
+        where=reach_of(equality, metadata.schema()),
+        extra_keys=sorted(deletes.stats_keys()),
+    )
+    matches = deletes.match(planned.files)
+    posted = list(file_tasks(planned.files, equality, matches, location=handle.location))
+    reading = Scan(_handle=handle, snapshot=snapshot)._reading()
+    reader = TaskReader(
+        replace(reading, storage=storage, schema=Schema(POS), row_filter=AlwaysTrue())
+    )
+    for index, task in enumerate(tasks_of(planned, location=handle.location)):
+        if index not in matches:
+            continue
+        left = _left(reader, task)
+        with_posted = replace(task, deletes=(*task.deletes, *posted[index].deletes))
+        deleted = bitmap.difference(left, reader.positions(with_posted))
+        if deleted.size:
+            yield VectorEdit(
+                location=task.location,
+                positions=deleted,
+                leaf=task.leaf,
+                position=task.position,
+                first_row_id=task.source.first_row_id,
+            )
+
+
+def _left(reader: TaskReader, task: Task) -> Positions:
+    """The rows that are left of a file; it is read only where an older equality delete applies."""
+    if any(file.equality_ids for file in task.deletes):
+        return reader.positions(task)
+    every = np.arange(task.source.record_count, dtype=np.int64)
+    dropped = reader.dropped(task)
+    return every if dropped is None else bitmap.difference(every, dropped)
+
+
+__all__ = ["as_vectors"]

@@ -1,4 +1,10 @@
-"""Tables over HTTP: create, load, register, rename, drop. Commits are in `commits`."""
+"""Tables over HTTP: create, load, register, rename, drop. Commits are in `commits`.
+
+`GET /v2/{prefix}/namespaces/{namespace}/tables/{table}`, a draft that Iceberg's community has in
+review, gives the metadata of format version 4 with its roots. Where tables are shown so, v1 refuses
+them with 400 and the error's own type, so that a client which knows only v1 does not take such a
+table for a broken one.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +21,7 @@ from frazil import cancellation
 from frazil.catalog.names import Identifier
 from frazil.commit.handle import now_ms
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
+from frazil.format.metadata import metadata_json
 from frazil.format.metadata.definition_checks import check_definition
 from frazil.format.metadata.metadata import FORMAT_VERSION, TableMetadata, new_table
 from frazil.iceberg.partitioning import UNPARTITIONED, load_spec
@@ -25,18 +32,18 @@ from frazil.properties.registry import SERVE_FORMAT_VERSION, without_empty
 from frazil.serve.access.allowed_paths import make_folders, request_fence, storage_for
 from frazil.serve.access.rights import BODY_WRITER, PATH_READER, PATH_WRITER
 from frazil.serve.exchange import NO_CONTENT, Endpoint, Request, Response
-from frazil.serve.rest import namespace_endpoints, v4_tables
-from frazil.serve.rest.listed_files import reader_of
+from frazil.serve.rest import namespace_endpoints
 from frazil.serve.rest.locations import (
     check_properties,
     check_unshared,
     place_of,
     read_registered,
+    reader_of,
 )
 from frazil.serve.rest_errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.service import Service
 from frazil.serve.view import published_view
-from frazil.serve.view.published_view import ShownVersion
+from frazil.serve.view.published_view import ShownVersion, head_of
 from frazil.serve.wire import wire
 from frazil.table import Table
 
@@ -99,7 +106,7 @@ def load_table(service: Service, call: Request) -> Response:
     """GET: the metadata, or 304 when the client has it. What many clients load at the same time
     is published once."""
     table = service.table(call.identifier())
-    v4_tables.need_older(service, call, table.metadata)
+    need_older(service, call, table.metadata)
     return _loaded(service, call, table)
 
 
@@ -192,7 +199,7 @@ def renamed(
     call.check("write", source.namespace, target.namespace)
     if not exists(source):
         raise missing(source)
-    if not service.catalog._pointers.namespace_exists(target.namespace):
+    if not service.catalog._pointers.namespaces.exists(target.namespace):
         raise no_namespace(target.namespace)
     check_target(service, source, target)
     try:
@@ -231,7 +238,7 @@ def register_table(service: Service, call: Request) -> Response:
             {SERVE_FORMAT_VERSION.key: str(max(2, version))}, now_ms=metadata.last_updated_ms
         )
         location = None
-    v4_tables.need_older(service, call, metadata)
+    need_older(service, call, metadata)
     try:
         service.pointers.enter(
             identifier, metadata, history, metadata_location=location, overwrite=request.overwrite
@@ -362,34 +369,53 @@ def _make_folders(
 
 
 ENDPOINTS = (
-    Endpoint(method="GET", template=ROOT, handler=list_tables, rights=PATH_READER),
-    Endpoint(
-        method="POST",
-        template=ROOT,
-        handler=create_table,
-        rights=PATH_WRITER,
-        again=created_before,
-        takes_much=True,
-    ),
-    Endpoint(method="GET", template=ONE, handler=load_table, rights=PATH_READER),
-    Endpoint(method="HEAD", template=ONE, handler=table_exists, rights=PATH_READER),
-    Endpoint(method="DELETE", template=ONE, handler=drop_table, rights=PATH_WRITER),
-    Endpoint(
-        method="POST",
-        template="/v1/{prefix}/tables/rename",
-        handler=rename_table,
-        rights=BODY_WRITER,
-    ),
-    Endpoint(
-        method="POST",
-        template=f"{namespace_endpoints.ONE}/register",
-        handler=register_table,
-        rights=PATH_WRITER,
-    ),
-    Endpoint(
-        method="POST",
-        template=f"{ONE}/metrics",
-        handler=report_metrics,
-        rights=PATH_READER,
-    ),
+    Endpoint("GET", ROOT, list_tables, PATH_READER),
+    Endpoint("POST", ROOT, create_table, PATH_WRITER, again=created_before, takes_much=True),
+    Endpoint("GET", ONE, load_table, PATH_READER),
+    Endpoint("HEAD", ONE, table_exists, PATH_READER),
+    Endpoint("DELETE", ONE, drop_table, PATH_WRITER),
+    Endpoint("POST", "/v1/{prefix}/tables/rename", rename_table, BODY_WRITER),
+    Endpoint("POST", f"{namespace_endpoints.ONE}/register", register_table, PATH_WRITER),
+    Endpoint("POST", f"{ONE}/metrics", report_metrics, PATH_READER),
 )
+
+V4_TABLE = "/v2/{prefix}/namespaces/{namespace}/tables/{table}"
+
+
+def need_older(service: Service, call: Request, metadata: TableMetadata) -> None:
+    """400 on v1 for a table that is shown as it is. Prefixes and the table's own property
+    `serve.format-version` ask for an older version."""
+    if (
+        service.settings.shows_v4
+        and metadata.format_version >= FORMAT_VERSION
+        and call.format_version is None
+        and SERVE_FORMAT_VERSION.key not in metadata.properties
+    ):
+        raise RestError(
+            400,
+            "UnsupportedTableFormatVersionError",
+            "the table has format version 4, which this endpoint does not show: load it from "
+            f"{V4_TABLE}, use the prefix v2 or v3, or set {SERVE_FORMAT_VERSION.key} on the table",
+        )
+
+
+def load_v4_table(service: Service, call: Request) -> Response:
+    """GET: the metadata as it is stored, or 304 when the client has it."""
+    handle = service.table(call.identifier())._handle
+    state, metadata = handle.state, handle.metadata
+    etag = f'"{metadata.table_uuid}-{state.version}"'
+    if call.headers.get("if-none-match") == etag:
+        return Response(status=304, headers={"ETag": etag})
+    document = metadata_json.dumps(metadata, head_of(handle).history())
+    body: dict[str, Any] = {
+        "metadata": msgspec.Raw(document),
+        "table-location": metadata.location,
+        "config": dict(service.settings.properties),
+    }
+    if state.metadata_location is not None and metadata.format_version < FORMAT_VERSION:
+        body["metadata-location"] = state.metadata_location
+    return Response(body=body, headers={"ETag": etag})
+
+
+V4_ENDPOINTS = (Endpoint("GET", V4_TABLE, load_v4_table, PATH_READER),)
+"""Those of a server whose `shows_v4` is set."""

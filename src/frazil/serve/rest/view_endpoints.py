@@ -8,20 +8,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from frazil.catalog.backend import ViewState
 from frazil.catalog.names import Identifier, Namespace
-from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.properties.registry import METADATA_PATH
 from frazil.serve.access.allowed_paths import request_fence, storage_for, view_fence
 from frazil.serve.access.rights import BODY_WRITER, PATH_READER, PATH_WRITER
 from frazil.serve.exchange import NO_CONTENT, Endpoint, Request, Response
 from frazil.serve.rest import namespace_endpoints, table_endpoints
-from frazil.serve.rest_errors import (
-    bad_request,
-    conflict,
-    no_view,
-    taken,
-)
+from frazil.serve.rest_errors import bad_request, conflict, no_view, taken
 from frazil.serve.service import Service
 from frazil.serve.view import view_metadata
 from frazil.serve.wire import wire
@@ -178,22 +173,12 @@ def _shown(service: Service, view: ViewState, *, location: str | None = None) ->
 
 
 ENDPOINTS = (
-    Endpoint(method="GET", template=ROOT, handler=list_views, rights=PATH_READER),
-    Endpoint(method="POST", template=ROOT, handler=create_view, rights=PATH_WRITER),
-    Endpoint(method="GET", template=ONE, handler=load_view, rights=PATH_READER),
-    Endpoint(method="HEAD", template=ONE, handler=view_exists, rights=PATH_READER),
-    Endpoint(method="POST", template=ONE, handler=replace_view, rights=PATH_WRITER),
-    Endpoint(method="DELETE", template=ONE, handler=drop_view, rights=PATH_WRITER),
-    Endpoint(
-        method="POST",
-        template="/v1/{prefix}/views/rename",
-        handler=rename_view,
-        rights=BODY_WRITER,
-    ),
-    Endpoint(
-        method="POST",
-        template=f"{namespace_endpoints.ONE}/register-view",
-        handler=register_view,
-        rights=PATH_WRITER,
-    ),
+    Endpoint("GET", ROOT, list_views, PATH_READER),
+    Endpoint("POST", ROOT, create_view, PATH_WRITER),
+    Endpoint("GET", ONE, load_view, PATH_READER),
+    Endpoint("HEAD", ONE, view_exists, PATH_READER),
+    Endpoint("POST", ONE, replace_view, PATH_WRITER),
+    Endpoint("DELETE", ONE, drop_view, PATH_WRITER),
+    Endpoint("POST", "/v1/{prefix}/views/rename", rename_view, BODY_WRITER),
+    Endpoint("POST", f"{namespace_endpoints.ONE}/register-view", register_view, PATH_WRITER),
 )

@@ -18,7 +18,7 @@ from frazil.iceberg.transforms import IdentityTransform
 from frazil.iceberg.types import NestedField
 from frazil.rows.scan import Scan
 from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan
-from frazil.spark.types.catalyst_values import COMPARABLE, catalyst_values
+from frazil.spark.types.spark_values import COMPARABLE, catalyst_values
 
 _COUNTS: Final = ("value_count", "null_value_count")
 _BOUNDS: Final = ("lower_bound", "upper_bound", "tight_bounds")

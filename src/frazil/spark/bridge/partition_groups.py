@@ -30,7 +30,7 @@ from frazil.iceberg.transforms import (
 )
 from frazil.iceberg.types import BinaryType
 from frazil.rows.planned import Planned
-from frazil.spark.types.catalyst_values import COMPARABLE, catalyst_values
+from frazil.spark.types.spark_values import COMPARABLE, catalyst_values
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
 from frazil.value_classes import dataclass
 

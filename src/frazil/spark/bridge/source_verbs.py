@@ -71,7 +71,7 @@ class SourceVerbs:
 
     def insert(self, request: Any) -> dict[str, Any]:
         """Add the rows of a frame, or put them in the place of all rows; one snapshot."""
-        from frazil.spark.session.cache import refresh_cache
+        from frazil.spark.session.session_bridge import refresh_cache
         from frazil.spark.write.writer import append_rows, replace_rows
 
         asked = json.loads(request[0])

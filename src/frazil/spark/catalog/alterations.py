@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.spark.catalog.format_version import without_format_version
 from frazil.spark.types.defaults import default_value
 from frazil.spark.types.spark_types import declared_schema, spark_type
 
@@ -19,6 +19,22 @@ if TYPE_CHECKING:
     from frazil.iceberg.types import IcebergType
     from frazil.table.columns.evolve import EvolveSchema
     from frazil.table.table import Table
+
+log = logging.getLogger("frazil.spark")
+_KEY: Final = "format-version"
+_KNOWN: Final = ("2", "3", "4")
+
+
+def without_format_version(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that are stored: a version that readers of the table can do with is noted and
+    left out, any other stays and is refused with them."""
+    version = properties.get(_KEY)
+    if version not in _KNOWN:
+        return dict(properties)
+    if version != "4":
+        log.warning("format-version %s is not stored: tables are of version 4", version)
+    return {key: value for key, value in properties.items() if key != _KEY}
+
 
 Change = Mapping[str, Any]
 _RESERVED: Final = frozenset({"location", "provider"})

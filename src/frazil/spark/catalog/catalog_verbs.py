@@ -28,7 +28,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.iceberg.schema import Schema
 from frazil.spark.bridge.table_token import CURRENT_SNAPSHOT, TableToken, named_table
 from frazil.spark.bridge.verbs import Answers, Bridge
-from frazil.spark.catalog.format_version import without_format_version
+from frazil.spark.catalog.alterations import without_format_version
 from frazil.spark.options.write_terms import WriteTerms
 from frazil.spark.session.find_table import prepare
 from frazil.spark.types.defaults import CURRENT, default_value

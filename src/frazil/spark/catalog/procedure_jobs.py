@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from frazil.spark.jobs.deletion import ExecutorDeleter
-from frazil.spark.jobs.remove_orphan_files import remove_orphan_files
+from frazil.spark.jobs.remove_orphan_files import ExecutorDeleter, remove_orphan_files
 from frazil.spark.jobs.rewrite_data_files import rewrite_data_files
-from frazil.spark.jobs.rewrite_manifests import rewrite_manifests
+from frazil.spark.jobs.rewrite_leaves import rewrite_manifests
 from frazil.spark.jobs.value_counts import ExecutorCounter
 from frazil.spark.session.find_table import session
 from frazil.sql.run.procedures import (

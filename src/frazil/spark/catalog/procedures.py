@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import types as sql
 
 from frazil.catalog.names import undotted
-from frazil.spark.session.cache import refresh_cache
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.sql.run.procedures import PROCEDURES, Procedure, call, check_name
 
 if TYPE_CHECKING:

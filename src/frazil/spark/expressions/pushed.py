@@ -17,9 +17,13 @@ from typing import Any, Final
 
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
+from frazil.filter.bind.box_predicate import BoxPredicate, Window
+from frazil.filter.bind.expression_column import ExpressionColumn
 from frazil.filter.bind.filter_columns import ColumnIndex
-from frazil.filter.prune.expression_terms import Expressions
+from frazil.filter.prune.expression_terms import Expressions, call_key
 from frazil.filter.prune.variant_terms import VariantPath
+from frazil.format.values.types import is_geo
+from frazil.iceberg import types as ice
 from frazil.iceberg.expressions import (
     COMPARISONS,
     AlwaysFalse,
@@ -30,12 +34,18 @@ from frazil.iceberg.expressions import (
 )
 from frazil.iceberg.literals import Literal, literal
 from frazil.iceberg.schema import Schema
-from frazil.iceberg.types import DoubleType, FloatType
-from frazil.spark.expressions.letter_cases import letter_cases
-from frazil.spark.expressions.variant_fields import CALL, variant_field
-from frazil.spark.expressions.windows import windows
+from frazil.iceberg.types import DoubleType, FloatType, VariantType
 from frazil.value_classes import dataclass
 
+CALL: Final = "variant_get"
+_STEP: Final = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]""")
+_TYPES: Final[dict[str, ice.PrimitiveType]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), ice.LongType()),
+    "DOUBLE": ice.DoubleType(),
+    "STRING": ice.StringType(),
+    "DATE": ice.DateType(),
+    "TIMESTAMP_NTZ": ice.TimestampType(),
+}
 _EPOCH: Final = datetime(1970, 1, 1)
 _NOT: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WHOLE: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
@@ -61,12 +71,12 @@ def understood(
     """The conjunction of the filters that the tree understands."""
     index = ColumnIndex.of(schema)
     parts = [_whole(node, index, negated=False) for node in filters]
-    known = [part for part in parts if part is not None]
-    known += letter_cases(filters, index, expressions)
-    known += windows(filters, index)
+    terms = [part for part in parts if part is not None]
+    terms += letter_cases(filters, index, expressions)
+    terms += windows(filters, index)
     loose = [_conjuncts(n, index) for n, part in zip(filters, parts, strict=True) if part is None]
-    known += [part for parts in loose for part in parts]
-    expression = conjunction(known) if known else AlwaysTrue()
+    terms += [part for parts in loose for part in parts]
+    expression = conjunction(terms) if terms else AlwaysTrue()
     is_exact = is_all and None not in parts and not any(_has_call(node) for node in filters)
     return Pushed(expression=expression, is_exact=is_exact)
 
@@ -214,3 +224,142 @@ def _literal(node: Node) -> Literal | None:
     if kind == "BINARY":
         return literal(base64.b64decode(value))
     return None
+
+
+_FUNCTIONS: Final = {"LOWER": "lower", "UPPER": "upper"}
+_FROM_ONE_LETTER: Final = ("SS", "FF", "FI", "FL", "ST")
+"""What Java makes of one small letter, such as sharp s, that DuckDB leaves or takes for another."""
+
+
+def letter_cases(
+    filters: Sequence[Node], index: ColumnIndex, expressions: Expressions | None
+) -> list[BooleanExpression]:
+    """What filters that all have to hold say of `lower(name) = 'x'`, where a table has statistics
+    of `lower(name)`.
+
+    Spark evaluates the condition, and DuckDB evaluated the expression when the rows were written.
+    They agree where the text that is looked for is plain ASCII: then no letter of the row had a
+    case of its own in one of them (the dotted I of Turkish, the last sigma of Greek words, German
+    sharp s). Other conditions prune nothing here.
+    """
+    if expressions is None:
+        return []
+    parts: list[BooleanExpression] = []
+    rest = list(filters)
+    while rest:
+        node = rest.pop()
+        children = node.get("children", [])
+        if node.get("op") == "AND":
+            rest += children
+        elif node.get("op") in ("=", "IN") and len(children) > 1:
+            part = _cases_in(children[0], children[1:], index, expressions)
+            if part is None and node["op"] == "=":
+                part = _cases_in(children[1], children[:1], index, expressions)
+            parts += [] if part is None else [part]
+    return parts
+
+
+def _cases_in(
+    call: Node, values: Sequence[Node], index: ColumnIndex, expressions: Expressions
+) -> BooleanExpression | None:
+    function = _FUNCTIONS.get(call.get("op", ""))
+    column = _expression(function, call, index, expressions)
+    texts = [value.get("value") for value in values if value.get("type") == "STRING"]
+    if function is None or column is None or len(texts) < len(values):
+        return None
+    if not all(isinstance(text, str) and _is_plain(function, text) for text in texts):
+        return None
+    return predicate(Op.IN, column, [literal(text) for text in texts])
+
+
+def _expression(
+    function: str | None, call: Node, index: ColumnIndex, expressions: Expressions
+) -> ExpressionColumn | None:
+    children = call.get("children", [])
+    if function is None or len(children) != 1 or "column" not in children[0]:
+        return None
+    path = tuple(children[0]["column"])
+    column: Column | None = next((c for c in index.by_id.values() if c.path == path), None)
+    if column is None:
+        return None
+    return expressions.columns.get(call_key(function, column.field.field_id))
+
+
+def _is_plain(function: str, text: str) -> bool:
+    """Whether both engines make this text of the same rows."""
+    if not text.isascii():
+        return False
+    return function == "lower" or not any(part in text for part in _FROM_ONE_LETTER)
+
+
+_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
+
+
+def windows(filters: Sequence[Node], index: ColumnIndex) -> list[BoxPredicate]:
+    """The windows `bbox(shape, xmin, ymin, xmax, ymax)` of filters that all have to hold."""
+    boxes: list[BoxPredicate] = []
+    rest = list(filters)
+    while rest:
+        node = rest.pop()
+        children = node.get("children", [])
+        if node.get("op") in ("AND", "BOOLEAN_EXPRESSION"):
+            rest += children
+        elif node.get("op") == "bbox" and len(children) == 5:
+            window = _window(children, index)
+            boxes += [] if window is None else [window]
+    return boxes
+
+
+def _window(children: Sequence[Node], index: ColumnIndex) -> BoxPredicate | None:
+    path = tuple(children[0].get("column", ()))
+    column = next((one for one in index.by_id.values() if one.path == path), None)
+    if column is None or not is_geo(column.field.field_type):
+        return None
+    ends = [_number(node) for node in children[1:]]
+    if any(end is None or end != end for end in ends):
+        return None
+    west, south, east, north = (float(end) for end in ends if end is not None)
+    window = Window(west=west, south=min(south, north), east=east, north=max(south, north))
+    return BoxPredicate(column, window)
+
+
+def _number(node: Node) -> float | None:
+    value = node.get("value")
+    if value is None or not str(node.get("type", "")).startswith(_NUMBERS):
+        return None
+    return float(value)
+
+
+__all__ = ["CALL", "letter_cases", "variant_field", "windows"]
+
+
+def variant_field(node: Mapping[str, Any], index: ColumnIndex) -> VariantPath | None:
+    """The field inside variants that `variant_get(v, '$.price', 'int')` reads; None for other parts
+    of a condition, and inside arrays.
+
+    Spark cuts what a cast to an integer rounds in DuckDB; both lie within the field's bounds.
+    """
+    if node.get("op") != CALL or len(node["children"]) != 1:
+        return None
+    path = tuple(node["children"][0].get("column", ()))
+    column = next((one for one in index.by_id.values() if one.path == path), None)
+    kind = _TYPES.get(str(node["type"]))
+    names = _names(str(node["path"]))
+    if column is None or kind is None or names is None:
+        return None
+    if not isinstance(column.field.field_type, VariantType):
+        return None
+    return VariantPath(column, names, kind, is_cast=True)
+
+
+def _names(path: str) -> list[str] | None:
+    if not path.startswith("$"):
+        return None
+    names, at = [], 1
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            return None
+        names.append(next(name for name in step.groups() if name is not None))
+        at = step.end()
+    return names

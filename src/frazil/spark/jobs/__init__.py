@@ -5,7 +5,7 @@ from frazil.spark.jobs.convert_equality_deletes import Converted, convert_equali
 from frazil.spark.jobs.plan_distributed import plan_distributed
 from frazil.spark.jobs.remove_orphan_files import remove_orphan_files
 from frazil.spark.jobs.rewrite_data_files import Rewritten, rewrite_data_files
-from frazil.spark.jobs.rewrite_manifests import RewrittenManifests, rewrite_manifests
+from frazil.spark.jobs.rewrite_leaves import RewrittenManifests, rewrite_manifests
 
 __all__ = [
     "Converted",

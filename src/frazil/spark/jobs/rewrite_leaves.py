@@ -1,10 +1,12 @@
-"""Leaves rewritten by executors: each reads some, hands every entry to the new leaf it belongs in,
-and writes new ones. The driver holds a sample of the keys that entries are ordered by.
+"""Leaves rewritten by executors, few of them by the driver: each reads some, hands every entry to
+the new leaf it belongs in, and writes new ones. The driver holds a sample of the keys that entries
+are ordered by.
 """
 
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,11 +15,17 @@ import pyarrow as pa
 
 from frazil.commit.adapt import live_entries
 from frazil.commit.change import CarriedDeletes, LeavesToRewrite
+from frazil.errors import InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
+from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
 from frazil.properties.registry import MAX_LEAF_ENTRIES
+from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.session.executor_tasks import answers, groups, plain_errors, received, spread
+from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.spark.session.packed_entries import packed, unpacked
+from frazil.table.table import Table
+from frazil.text_format import counted
 from frazil.tree.read import LeafRef, TreeReader
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter, cluster_keys, cluster_order, clustered
@@ -192,3 +200,61 @@ class _Writing:
         return pa.table(
             {"leaf": parts.column("leaf").slice(0, 1), "answer": pa.array([answer], pa.binary())}
         )
+
+
+_LEAVES_PER_TASK = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenManifests:
+    """What a rewrite of leaves did. `snapshot_id` is None when there was nothing to gain."""
+
+    snapshot_id: int | None
+    leaves_before: int
+    leaves_after: int
+    ms: float
+
+    def __str__(self) -> str:
+        if self.snapshot_id is None:
+            return "no leaf is worth rewriting"
+        after = counted(self.leaves_after, "leaf", "leaves")
+        if not self.leaves_before:
+            return f"moved the root's entries to {after}, {self.ms / 1000:.1f} s"
+        before = counted(self.leaves_before, "leaf", "leaves")
+        return f"rewrote {before} as {after}, {self.ms / 1000:.1f} s"
+
+
+def rewrite_manifests(
+    table: Table | str,
+    *,
+    leaves_per_task: int = _LEAVES_PER_TASK,
+    catalog: CatalogLike | None = None,
+    progress: bool | None = None,
+) -> RewrittenManifests:
+    """Rewrite every leaf, together with the root's entries, so that each covers a narrow range.
+
+    A tree of more leaves than one task takes is rewritten by executors.
+    """
+    if leaves_per_task < 1:
+        raise InvalidInput(f"leaves_per_task is {leaves_per_task}; expected at least 1")
+    spark = session()
+    began = time.perf_counter()
+    target = table_of(spark, table, catalog)
+    before = _leaves(target)
+    with progress_bars(f"rewrite manifests of {target.name}", visible=progress) as report:
+        rewritten = rewrite(
+            target._handle,
+            branch=target.branch_name,
+            elsewhere=OnExecutors(spark, leaves_per_task) if before > leaves_per_task else None,
+            progress=report,
+        )
+    return RewrittenManifests(
+        snapshot_id=rewritten.snapshot_id,
+        leaves_before=before,
+        leaves_after=_leaves(target),
+        ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _leaves(table: Table) -> int:
+    return len(table._handle.reader().tree(table.current_snapshot(), keys=()).leaves())

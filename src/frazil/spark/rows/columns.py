@@ -19,8 +19,8 @@ from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
 from frazil.rows.planned import Planned
 from frazil.spark.expressions.conditions import explained, quoted
 from frazil.spark.rows.changed_rows import ChangedRows
-from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.spark.types.spark_types import frame_schema
 from frazil.spark.write.column_files import functions_written, values_written
 from frazil.spark.write.writer import renamed

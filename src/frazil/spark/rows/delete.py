@@ -16,8 +16,8 @@ from frazil.spark.expressions.conditions import explained
 from frazil.spark.options.write_terms import WriteTerms
 from frazil.spark.rows.changed_rows import Binding, Condition
 from frazil.spark.rows.removal import removal
-from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.table.table import Table
 from frazil.value_classes import replace
 

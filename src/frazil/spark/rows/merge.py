@@ -29,8 +29,8 @@ from frazil.spark.rows.merge_source import SparkSource, pairs_of, with_source
 from frazil.spark.rows.new_values import by_path
 from frazil.spark.rows.overwrites import base_of_frame
 from frazil.spark.rows.row_level import RowLevelJob
-from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, table_of
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.table.table import Table
 from frazil.value_classes import dataclass, replace
 

@@ -15,8 +15,8 @@ from frazil.spark.rows.changed_rows import Binding, ChangedRows, Condition
 from frazil.spark.rows.column_job import ColumnJob
 from frazil.spark.rows.new_values import Paths, by_path, updated
 from frazil.spark.rows.row_level import RowLevelJob
-from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.table.table import Table
 
 if TYPE_CHECKING:

@@ -1,7 +1,9 @@
-"""Columns of values that Spark spells differently: uuids as texts, spatial values as structs."""
+"""Values that Spark spells differently: uuids as texts, spatial values as structs, and single
+values as JSON that the Java side turns into Spark's internal values."""
 
 from __future__ import annotations
 
+import base64
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +11,7 @@ import pyarrow as pa
 
 from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
+from frazil.iceberg import types as ice
 
 _HEX: Final = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint8).reshape(
     256, 2
@@ -69,3 +72,34 @@ def geo_values(array: pa.Array, srid: int, target: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(
         [srids, array.fill_null(b"").cast(pa.binary())], fields=list(target), mask=mask
     )
+
+
+COMPARABLE: Final = (
+    ice.BooleanType,
+    ice.IntegerType,
+    ice.LongType,
+    ice.DateType,
+    ice.TimestampType,
+    ice.TimestamptzType,
+    ice.DecimalType,
+    ice.StringType,
+)
+"""Types whose values Spark holds, orders and compares as the table does."""
+
+
+def catalyst_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of a column for the Java side, None for null: dates are days and times
+    microseconds since the epoch, decimals texts, bytes base64."""
+    kind = values.type
+    if pa.types.is_timestamp(kind):
+        values = values.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_decimal(kind):
+        values = pc.cast(values, pa.string())
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return [
+            None if value is None else base64.b64encode(value).decode()
+            for value in values.to_pylist()
+        ]
+    return list(values.to_pylist())

@@ -25,10 +25,10 @@ from frazil.iceberg.expressions import AlwaysTrue
 from frazil.iceberg.schema import Schema
 from frazil.properties.registry import OVERWRITE_ISOLATION
 from frazil.spark.options.write_terms import WriteTerms
-from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.executor_tasks import answers
 from frazil.spark.session.find_table import CatalogLike, prepare, table_of
 from frazil.spark.session.packed_entries import unpacked
+from frazil.spark.session.session_bridge import refresh_cache
 from frazil.spark.types.spark_arrow import incoming
 from frazil.spark.types.spark_types import frame_schema
 from frazil.spark.write.distribution import Distribution, distributed

@@ -34,8 +34,7 @@ from frazil.properties.registry import DISTRIBUTION_MODE
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.table.columns.column_tree import default_of
-from frazil.table.columns.evolve import EvolveSchema
-from frazil.table.columns.evolve_partitions import sort_order_update
+from frazil.table.columns.evolve import EvolveSchema, sort_order_update
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 from frazil.text_format import counted

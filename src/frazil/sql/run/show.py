@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from frazil.catalog.backend import view_text
 from frazil.catalog.names import undotted
-from frazil.catalog.views import view_text
 from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import literal, quoted
 from frazil.filter.text.sql_values import type_text

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from frazil.catalog.backend import TableVersion, all_namespaces
-from frazil.catalog.names import Identifier, Namespace
-from frazil.errors import FrazilError, redacted
+from frazil.catalog.backend import TableVersion, all_namespaces, view_text
+from frazil.catalog.names import Identifier, Namespace, dotted
+from frazil.errors import FrazilError, NotFound, redacted
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.maintenance.analyze import sure_problem
@@ -19,9 +19,10 @@ from frazil.serve.access.principals import Principal, authenticated, may_read
 from frazil.serve.exchange import Request, Response, namespace_of
 from frazil.serve.explorer.subject import whole
 from frazil.serve.limits import MAX_PAGE_TABLES
-from frazil.serve.rest_errors import RestError
+from frazil.serve.rest_errors import RestError, no_view
 from frazil.serve.service import Service
 
+VIEW = "/explorer/api/views/{namespace}/{view}"
 DAYS = 14
 _DAY_MS = 86_400_000
 
@@ -29,8 +30,8 @@ _DAY_MS = 86_400_000
 def show(service: Service, call: Request) -> Response:
     """GET catalog. Only the tables of one page are loaded."""
     today = int(time.time() * 1000) // _DAY_MS
-    pulses = service.catalog._pointers.pulses((today - DAYS + 1) * _DAY_MS)
-    readable = _readable(call, pulses)
+    versions = service.catalog._pointers.table_versions((today - DAYS + 1) * _DAY_MS)
+    readable = _readable(call, versions)
     mark = service.watch.mark(readable)
     search = call.query.get("search", "").strip().lower()
     inside = namespace_of(call.query["namespace"]) if call.query.get("namespace") else None
@@ -57,13 +58,13 @@ def show(service: Service, call: Request) -> Response:
 
 def changes(service: Service, call: Request) -> Response:
     """GET changes: which tables are not what they were at a mark. Costs one request."""
-    pulses = _readable(call, service.catalog._pointers.pulses())
+    versions = _readable(call, service.catalog._pointers.table_versions())
     since = call.query.get("since", "")
-    difference = service.watch.since(since, pulses) if since else ([], [])
+    difference = service.watch.since(since, versions) if since else ([], [])
     changed, dropped = ([], []) if difference is None else difference
     return Response(
         body={
-            "mark": service.watch.mark(pulses),
+            "mark": service.watch.mark(versions),
             "changed": [
                 _named(identifier)
                 for identifier in changed
@@ -79,9 +80,11 @@ def changes(service: Service, call: Request) -> Response:
     )
 
 
-def _readable(call: Request, pulses: Sequence[TableVersion]) -> list[TableVersion]:
+def _readable(call: Request, versions: Sequence[TableVersion]) -> list[TableVersion]:
     """Versions of tables that the sender may read: that others change is not said either."""
-    return [pulse for pulse in pulses if may_read(call.principal, pulse.identifier.namespace)]
+    return [
+        version for version in versions if may_read(call.principal, version.identifier.namespace)
+    ]
 
 
 def _named(name: Identifier) -> dict[str, Any]:
@@ -138,14 +141,14 @@ _FIELDS = (
 )
 
 
-def _table(service: Service, pulse: TableVersion, today: int) -> dict[str, Any]:
-    name = pulse.identifier
-    days = Counter(at // _DAY_MS for at in pulse.committed_ms)
+def _table(service: Service, version: TableVersion, today: int) -> dict[str, Any]:
+    name = version.identifier
+    days = Counter(at // _DAY_MS for at in version.committed_ms)
     row: dict[str, Any] = {
         **dict.fromkeys(_FIELDS),
         "levels": list(name.namespace),
         "name": name.name,
-        "commits": len(pulse.committed_ms),
+        "commits": len(version.committed_ms),
         "commits_per_day": [days[today - DAYS + 1 + at] for at in range(DAYS)],
         "health": "unknown",
         "hint": "",
@@ -213,3 +216,45 @@ def _version() -> str:
         return version("frazil")
     except PackageNotFoundError:
         return "unknown"
+
+
+def show_view(service: Service, call: Request) -> Response:
+    """GET a view."""
+    identifier = call.identifier("view")
+    try:
+        view = service.catalog._pointers.views.load(identifier)
+    except NotFound as error:
+        raise no_view(identifier) from error
+    metadata = view.metadata
+    versions = list(metadata.get("versions", ()))
+    current: dict[str, Any] = next(
+        (v for v in versions if v.get("version-id") == metadata.get("current-version-id")), {}
+    )
+    schema: dict[str, Any] = next(
+        (s for s in metadata.get("schemas", ()) if s.get("schema-id") == current.get("schema-id")),
+        {},
+    )
+    dialects = [str(text.get("dialect", "")) for text in current.get("representations", ())]
+    return Response(
+        body={
+            "levels": list(identifier.namespace),
+            "name": identifier.name,
+            "sql": view_text(metadata, str(identifier)),
+            "dialect": dialects[0] if dialects else "",
+            "namespace": dotted(tuple(current.get("default-namespace", ()))),
+            "changed": current.get("timestamp-ms"),
+            "versions": len(versions),
+            "columns": [
+                {
+                    "name": str(field.get("name")),
+                    "type": _type_text(field.get("type")),
+                    "doc": field.get("doc"),
+                }
+                for field in schema.get("fields", ())
+            ],
+        }
+    )
+
+
+def _type_text(kind: Any) -> str:
+    return kind if isinstance(kind, str) else str(kind.get("type", "")) if kind else ""

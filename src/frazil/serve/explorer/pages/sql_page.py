@@ -17,7 +17,14 @@ import msgspec
 
 from frazil import cancellation
 from frazil.cancellation import Cancellation
-from frazil.catalog.backend import CatalogBackend, NamespaceName, TableHead, TableName, TableVersion
+from frazil.catalog.backend import (
+    CatalogBackend,
+    NamespaceName,
+    Namespaces,
+    TableHead,
+    TableName,
+    TableVersion,
+)
 from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of
 from frazil.errors import Cancelled, FrazilError, InvalidInput, NotFound
 from frazil.serve.access.principals import Principal, may_read, may_see
@@ -75,6 +82,35 @@ class _Views:
         return self._inner.list(namespace)
 
 
+class _Namespaces:
+    """The namespaces that the sender may see: all but the properties of those that hold another
+    which they may read."""
+
+    def __init__(self, inner: Namespaces, principal: Principal | None) -> None:
+        self._inner = inner
+        self._principal = principal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        namespaces = self._inner.children(parent)
+        return [namespace for namespace in namespaces if may_see(self._principal, namespace)]
+
+    def exists(self, namespace: NamespaceName) -> bool:
+        is_seen = may_see(self._principal, namespace_of(namespace))
+        return is_seen and self._inner.exists(namespace)
+
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        _need_readable(self._principal, namespace_of(namespace))
+        return self._inner.properties(namespace)
+
+
+def _need_readable(principal: Principal | None, namespace: Namespace) -> None:
+    if not may_read(principal, namespace):
+        raise NotFound(f"namespace {dotted(namespace)} does not exist")
+
+
 class _Readable:
     """Pointers to what the sender may read; of anything else nothing is said, not even whether it
     is there."""
@@ -82,17 +118,14 @@ class _Readable:
     def __init__(self, inner: CatalogBackend, principal: Principal | None) -> None:
         self._inner = inner
         self._principal = principal
+        self.namespaces = _Namespaces(inner.namespaces, principal)
         self.views = _Views(inner.views, principal)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def _need(self, namespace: Namespace) -> None:
-        if not may_read(self._principal, namespace):
-            raise NotFound(f"namespace {dotted(namespace)} does not exist")
-
     def load(self, name: TableName) -> TableHead:
-        self._need(Identifier.parse(name).namespace)
+        _need_readable(self._principal, Identifier.parse(name).namespace)
         return self._inner.load(name)
 
     def table_exists(self, name: TableName) -> bool:
@@ -102,23 +135,11 @@ class _Readable:
         return self._inner.table_exists(identifier)
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
-        self._need(namespace_of(namespace))
+        _need_readable(self._principal, namespace_of(namespace))
         return self._inner.list_tables(namespace)
 
-    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
-        namespaces = self._inner.list_namespaces(parent)
-        return [namespace for namespace in namespaces if may_see(self._principal, namespace)]
-
-    def namespace_exists(self, namespace: NamespaceName) -> bool:
-        is_seen = may_see(self._principal, namespace_of(namespace))
-        return is_seen and self._inner.namespace_exists(namespace)
-
-    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
-        self._need(namespace_of(namespace))
-        return self._inner.namespace_properties(namespace)
-
-    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
-        versions = self._inner.pulses(since_ms)
+    def table_versions(self, since_ms: int | None = None) -> list[TableVersion]:
+        versions = self._inner.table_versions(since_ms)
         return [
             version
             for version in versions

@@ -1,15 +1,51 @@
-"""Views and notes of a catalog that a server holds."""
+"""Namespaces, views and notes of a catalog that a server holds."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from frazil.catalog.backend import NamespaceName, ViewName, ViewState
 from frazil.catalog.names import Identifier, Namespace, namespace_of
 from frazil.catalog.remote.remote_http import Requests
 from frazil.catalog.remote.remote_wire import name_document
-from frazil.catalog.views import ViewName, ViewState
 from frazil.errors import Unsupported
+
+
+class RemoteNamespaces:
+    """Namespaces by name."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        self._change("create-namespace", namespace, updates=dict(properties or {}))
+
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        above = list(namespace_of(parent)) if parent else []
+        answer = self._requests.read("list-namespaces", {"namespace": above})
+        return [tuple(parts) for parts in answer["namespaces"]]
+
+    def exists(self, namespace: NamespaceName) -> bool:
+        return bool(self._read("namespace-exists", namespace)["exists"])
+
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        return dict(self._read("namespace-properties", namespace)["properties"])
+
+    def set_properties(
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
+    ) -> None:
+        changes = {"updates": dict(updates), "removals": list(removals)}
+        self._change("set-namespace-properties", namespace, **changes)
+
+    def drop(self, namespace: NamespaceName) -> None:
+        self._change("drop-namespace", namespace)
+
+    def _read(self, operation: str, namespace: NamespaceName) -> Any:
+        return self._requests.read(operation, {"namespace": list(namespace_of(namespace))})
+
+    def _change(self, operation: str, namespace: NamespaceName, **changes: Any) -> None:
+        self._requests.change(operation, {"namespace": list(namespace_of(namespace)), **changes})
 
 
 class RemoteViews:

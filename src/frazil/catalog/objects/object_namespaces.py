@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.catalog.names import Namespace, dotted
+from frazil.catalog.backend import NamespaceName
+from frazil.catalog.names import Namespace, dotted, namespace_of
 from frazil.catalog.objects.conditional_put import Refused, Written, new_mark, put, read
 from frazil.catalog.objects.history_objects import encode, parse
-from frazil.catalog.objects.layout import SUFFIX, Layout, namespace_of_key
+from frazil.catalog.objects.layout import SUFFIX, Layout, Marker, namespace_of_key
 from frazil.errors import AlreadyExists, CatalogError, InvalidInput, NotFound
 from frazil.format.checks import check_properties
-from frazil.storage.conditional import ConditionalStore, ObjectVersion
+from frazil.storage.base import ConditionalStore, ObjectVersion
 
 _MAX_TRIES = 100
 
 
-class Namespaces:
+class ObjectNamespaces:
     """The namespaces of one warehouse."""
 
-    def __init__(self, store: ConditionalStore, layout: Layout) -> None:
+    def __init__(self, store: ConditionalStore, layout: Layout, marker: Marker) -> None:
         self._store = store
         self._layout = layout
+        self._marker = marker
 
     def all(self) -> list[Namespace]:
         """Every namespace that was created: one LIST."""
@@ -32,13 +34,14 @@ class Namespaces:
         keys = (file.path.rpartition("/")[2].removesuffix(SUFFIX) for file in files if file.size)
         return sorted(namespace_of_key(key) for key in keys)
 
-    def exists(self, namespace: Namespace) -> bool:
-        """Whether it was created, or one below it was."""
+    def exists(self, namespace: NamespaceName) -> bool:
+        namespace = namespace_of(namespace)
         return self._read(namespace) is not None or self._has_below(namespace)
 
-    def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make it; AlreadyExists when it is there."""
+    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
+        namespace, properties = namespace_of(namespace), properties or {}
         check_properties(properties)
+        self._marker.ensure()
         taken = AlreadyExists(f"namespace {dotted(namespace)} already exists")
         if self._has_below(namespace) or not self._make(namespace, properties):
             raise taken
@@ -47,16 +50,16 @@ class Namespaces:
         """Make it unless it is there."""
         self._make(namespace, {})
 
-    def children(self, parent: Namespace) -> list[Namespace]:
-        """The namespaces one level below, sorted."""
+    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
+        parent = namespace_of(parent) if parent else ()
         created = self.all()
         depth = len(parent) + 1
         if parent and not any(name[: depth - 1] == parent for name in created):
             raise _missing(parent)
         return sorted({n[:depth] for n in created if len(n) >= depth and n[: depth - 1] == parent})
 
-    def properties(self, namespace: Namespace) -> dict[str, str]:
-        """Its properties."""
+    def properties(self, namespace: NamespaceName) -> dict[str, str]:
+        namespace = namespace_of(namespace)
         stored = self._read(namespace)
         if stored is None:
             if not self._has_below(namespace):
@@ -65,9 +68,9 @@ class Namespaces:
         return stored[0]
 
     def set_properties(
-        self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties."""
+        namespace = namespace_of(namespace)
         check_properties(updates)
         removed = set(removals)
         for _ in range(_MAX_TRIES):
@@ -85,8 +88,8 @@ class Namespaces:
                 return
         raise CatalogError(f"{dotted(namespace)}: others kept changing it; try again")
 
-    def drop(self, namespace: Namespace) -> None:
-        """Remove it; refused while it holds something."""
+    def drop(self, namespace: NamespaceName) -> None:
+        namespace = namespace_of(namespace)
         stored = self._read(namespace)
         has_below = self._has_below(namespace)
         if stored is None and not has_below:
