@@ -26,12 +26,12 @@ from frazil.errors import (
 )
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
 from frazil.storage import Storage
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 ViewName = str | tuple[str, ...] | Identifier
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ViewState:
     """A view as loaded; `version` counts its changes."""
 
@@ -104,7 +104,7 @@ TableName = str | Sequence[str] | Identifier
 NamespaceName = str | Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Purged:
     """A table that was dropped from the catalog, with what is needed to know which files it
     owned."""
@@ -115,7 +115,7 @@ class Purged:
     metadata_location: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableVersion:
     """A sign of life of one table: `version` is another text after every change, and
     `committed_ms` are the times at which a snapshot became current."""

@@ -17,10 +17,10 @@ from frazil.commit.head import Draft, Landed
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
 from frazil.storage import is_local
 from frazil.text_format import counted
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CatalogCopy:
     """What was copied. `known` were in the target already, as the same tables."""
 

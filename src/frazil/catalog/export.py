@@ -12,9 +12,10 @@ large as the newest one. `recover` reads what is missing from the roots.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from frazil.errors import FormatError
+from frazil.errors import AlreadyExists, FormatError, NotFound
 from frazil.format.checks import check_not_encrypted
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, TableMetadata
@@ -82,6 +83,26 @@ def render(metadata: TableMetadata, history: History, *, version: int, storage: 
     path = f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}.metadata.json"
     storage.write_new(path, data)
     return path
+
+
+@contextmanager
+def first_version(
+    metadata: TableMetadata, history: History, storage: Storage, *, instead: str | None = None
+) -> Iterator[str | None]:
+    """The location of the JSON file of a new table: one that is written here, and deleted if the
+    table is not entered, or `instead` where the table asks for none."""
+    from frazil.format.metadata.definition_checks import check_shape
+
+    check_shape(metadata)
+    if not json_every(metadata):
+        yield instead
+        return
+    rendered = render(metadata, history, version=0, storage=storage)
+    try:
+        yield rendered
+    except (AlreadyExists, NotFound):
+        storage.delete(rendered)
+        raise
 
 
 def read(

@@ -14,7 +14,7 @@ from functools import total_ordering
 
 from frazil.errors import InvalidInput
 from frazil.format.checks import check_text
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Namespace = tuple[str, ...]
 
@@ -33,7 +33,7 @@ _HARMFUL = re.compile(r"[/\\?#%\x00-\x1f\x7f]")
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Identifier:
     """A table's full name: a namespace of one level or more, and the name in it."""
 

@@ -29,7 +29,7 @@ from frazil.format.checks import CLIENT_FOLDER, PATH_PROPERTIES, added_folders, 
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.properties.registry import GC_ENABLED
 from frazil.storage import Places, is_local, local_path
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,7 @@ _SOURCE = "what this table reads"
 _STRANGE = re.compile(r"//|/\.\.?(/|$)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TablePlace:
     """Where a table keeps its files: its location, and the folders that properties name.
 
@@ -89,7 +89,7 @@ class TablePlace:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OtherTables:
     """What else a catalog knows: its other tables, its warehouse, the file of its database."""
 

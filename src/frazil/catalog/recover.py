@@ -28,13 +28,13 @@ from frazil.format.metadata.metadata import (
 from frazil.format.paths import resolve, resolve_legacy
 from frazil.storage import Storage
 from frazil.text_format import counted
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 SNAPSHOT_KEY = "frazil.snapshot"
 BRANCH_KEY = "frazil.branch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recovered:
     """A table as reconstructed from its files. `is_certain` is false if they are ambiguous, which
     `doubts` then tell; they are among the `notes`."""
@@ -47,7 +47,7 @@ class Recovered:
     doubts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Root:
     path: str
     snapshot: Snapshot

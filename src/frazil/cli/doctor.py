@@ -24,7 +24,7 @@ from frazil.cli.which_catalog import CatalogSettings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS
 from frazil.text_format import counted
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from frazil.table import Catalog
@@ -45,7 +45,7 @@ _USES: Final = {
 _JAVA: Final = 17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One thing that was checked."""
 

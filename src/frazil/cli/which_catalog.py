@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.table import Catalog
@@ -23,7 +23,7 @@ DEFAULT = "warehouse"
 _PLACES = (Path("frazil.toml"), Path.home() / ".config" / "frazil" / "config.toml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CatalogSettings:
     """A catalog's address and properties, and where they were found."""
 

@@ -45,7 +45,7 @@ from frazil.serve.rest import (
 from frazil.serve.rest_errors import RestError, rest_error
 from frazil.serve.service import Service
 from frazil.serve.view import replay
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import dataclass, frozen, replace
 
 log = logging.getLogger("frazil.serve")
 
@@ -139,7 +139,7 @@ async def _page(request: HttpRequest) -> HttpResponse:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Page:
     """A route that is no endpoint: the same for everybody, whatever the catalog holds."""
 

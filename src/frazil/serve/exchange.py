@@ -18,7 +18,7 @@ from frazil.errors import InvalidInput
 from frazil.serve.access.rights import Names, Rights, Role
 from frazil.serve.limits import MAX_JSON_DEPTH, MAX_JSON_VALUES, MIB
 from frazil.serve.rest_errors import bad_request
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     from frazil.serve.access.principals import Principal
@@ -30,7 +30,7 @@ Shape = TypeVar("Shape")
 Right = Literal["read", "write"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """A request that has been routed. `format_version` is what its prefix asks tables to be
     shown as, None for each table's own."""
@@ -70,7 +70,7 @@ class Request:
         return decoded(self.body, shape)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Response:
     """A status and a body: a shape of `wire`, plain values, or bytes of JSON.
 

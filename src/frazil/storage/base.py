@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, cast, runtime_ch
 from frazil import cancellation
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
 from frazil.limits import DEFAULT, Limits
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ class StorageCall:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileInfo:
     """A file found by listing."""
 
@@ -253,7 +253,7 @@ class StoreBusy(StorageError):
     """The store asked to try again later: 409 between two writers, 429, 503."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ObjectVersion:
     """What names one version of an object: an ETag on S3 and Azure, a generation on GCS."""
 
@@ -261,7 +261,7 @@ class ObjectVersion:
     generation: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredObject:
     """An object as read."""
 

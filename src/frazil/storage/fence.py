@@ -41,7 +41,7 @@ from frazil.storage.local import (
 )
 from frazil.storage.places import Places
 from frazil.storage.streams import Sink
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AllowedPath:
     """A path that a fence let through: `text` as it was spelled; of a local one also the folder of
     the fence and the path below it."""

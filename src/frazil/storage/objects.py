@@ -32,7 +32,7 @@ from frazil.storage.store_settings import KINDS, StoreSettings, store_settings
 from frazil.storage.streams import READ_AHEAD_BYTES, WHOLE_OBJECT_BYTES, ReadAhead, Sink, as_arrow
 from frazil.storage.uploads import PART_BYTES, Upload
 from frazil.threads import in_threads
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ _DELETES_AT_ONCE: Final = 16
 _MAX_PUTS: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Bucket:
     """A bucket or container: `store` repeats failed requests, `once` does not."""
 
@@ -51,7 +51,7 @@ class _Bucket:
     once: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Address:
     """An object by its path, its bucket and its key there."""
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.extras import needed
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 Kind = Literal["s3", "gcs", "azure"]
 Credentials = Callable[[], Mapping[str, Any]]
@@ -68,7 +68,7 @@ _CONNECTION: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoreSettings:
     """What obstore's constructors take. Its repr shows no secret."""
 

@@ -38,12 +38,12 @@ from frazil.storage.places import is_pattern, matching, root_of, values_in_path,
 from frazil.table.columns.merged_names import MergedNames
 from frazil.tree.locate import locate
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ENDINGS: Final = (".parquet", ".parq")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundFiles:
     """Files as entries; `mapping` is the name mapping to set on the table, None to leave it."""
 
@@ -134,7 +134,7 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Source:
     location: str
     path: str

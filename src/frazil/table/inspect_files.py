@@ -32,7 +32,7 @@ from frazil.format.vectors import bitmap
 from frazil.iceberg.schema import Schema
 from frazil.tree.read import LEAF, POSITION
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _VERBS: Final = ("added", "existing", "deleted", "replaced", "modified")
 _LONG, _INT, _SMALL = pa.int64(), pa.int32(), pa.int8()
@@ -53,7 +53,7 @@ PARTITION_KEYS: Final = (
 """The columns that a summary of partitions needs, in addition to the partition values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class ShownEntries:
     """How the entries of one table are shown: its location, partition fields and columns."""
 

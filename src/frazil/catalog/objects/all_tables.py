@@ -18,40 +18,32 @@ from frazil.errors import FrazilError
 from frazil.storage import Places, Storage
 from frazil.storage.base import ConditionalStore
 from frazil.threads import in_threads
+from frazil.value_classes import frozen
 
 _READERS = 16
 
 
+@frozen
 class AllTables:
     """The tables of one warehouse."""
 
-    def __init__(
-        self,
-        store: ConditionalStore,
-        layout: Layout,
-        names: Names,
-        *,
-        storage: Callable[[str], Storage],
-        load: Callable[[Identifier], Any],
-        opened: Callable[[HeadObject, KnownHead], ObjectHead],
-    ) -> None:
-        self._store = store
-        self._layout = layout
-        self._names = names
-        self._storage = storage
-        self._load = load
-        self._opened = opened
+    store: ConditionalStore
+    layout: Layout
+    names: Names
+    storage: Callable[[str], Storage]
+    load: Callable[[Identifier], Any]
+    opened: Callable[[HeadObject, KnownHead], ObjectHead]
 
     def held(self) -> list[tuple[Identifier, HeldName]]:
         """Every table by name, with its head."""
-        folder = f"{self._layout.folder}/names"
+        folder = f"{self.layout.folder}/names"
         names = sorted(
             Identifier(namespace=namespace_of_key(space), name=decoded(key.removesuffix(SUFFIX)))
             for space, key in (
-                file.path.rsplit("/", 2)[1:] for file in self._store.list(folder) if file.size
+                file.path.rsplit("/", 2)[1:] for file in self.store.list(folder) if file.size
             )
         )
-        held = in_threads(names, self._names.find, threads=_READERS)
+        held = in_threads(names, self.names.find, threads=_READERS)
         return [
             (name, entry)
             for name, entry in zip(names, held, strict=True)
@@ -79,7 +71,7 @@ class AllTables:
     def places(self, except_uuid: str | None) -> Iterable[TablePlace]:
         """Where every table but one keeps files."""
         for name, held in self.held():
-            opened = partial(self._load, name)
+            opened = partial(self.load, name)
             if held.known is not None:
                 document = held.known.document
                 if document.table_uuid != except_uuid:
@@ -116,7 +108,7 @@ class AllTables:
 
     def _place_of_others(self, name: str, json: str, opened: Callable[[], Any]) -> TablePlace:
         try:
-            metadata, _ = export.read(json, storage=self._storage(json))
+            metadata, _ = export.read(json, storage=self.storage(json))
         except FrazilError:
             return TablePlace.of(name, _folder_of_json(json), {}, open=opened)
         return TablePlace.of(name, metadata.location, metadata.properties, open=opened)
@@ -127,7 +119,7 @@ class AllTables:
         document = held.known.document
         log = document.log_entries()
         if document.history and (not log or log[0].timestamp_ms >= since_ms):
-            log = self._opened(held.head, held.known).known_history().snapshot_log
+            log = self.opened(held.head, held.known).known_history().snapshot_log
         return tuple(entry.timestamp_ms for entry in log if entry.timestamp_ms >= since_ms)
 
 

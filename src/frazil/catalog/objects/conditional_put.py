@@ -25,7 +25,7 @@ from frazil.storage.base import (
     StoreBusy,
     StoredObject,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _log = logging.getLogger(__name__)
 
@@ -36,14 +36,14 @@ _MIN_WAIT_S = 0.01
 _MAX_WAIT_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Written:
     """The put has landed; `version` is None when others have replaced the object since."""
 
     version: ObjectVersion | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refused:
     """The put has not landed and will not; `current` is what is there instead, None if nothing."""
 

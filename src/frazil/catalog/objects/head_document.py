@@ -25,7 +25,7 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 HEAD_VERSION = 1
 MAX_IDS = 256
@@ -34,7 +34,7 @@ MAX_INLINE_BYTES = 32 * 1024
 """Larger parts become objects of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """A piece of the head: its JSON, and the object that holds it when it is large."""
 
@@ -52,7 +52,7 @@ class Part:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeadDocument:
     """One version of a head.
 
@@ -164,7 +164,7 @@ class HeadDocument:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unresolved:
     """A head as read, whose large parts may still have to be fetched."""
 

@@ -12,13 +12,13 @@ from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import folder_of
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.storage.base import ConditionalStore, ObjectVersion, StoredObject
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MAX_CHANGES = 200
 _MAX_WAIT_S = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KnownHead:
     """A head as read, and the version of its object to compare."""
 

@@ -16,7 +16,7 @@ from frazil.catalog.objects.conditional_put import new_mark
 from frazil.errors import FormatError
 from frazil.storage.base import ConditionalStore
 from frazil.threads import in_threads
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 MAX_RECENT = 64
 """Snapshots in a head; the commit that passes it moves the older ones out."""
@@ -29,7 +29,7 @@ Record = Mapping[str, Any]
 """A snapshot, or an entry of the snapshot log, as its JSON has it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HistoryObject:
     """An object of older snapshots, as the head names it.
 
@@ -65,7 +65,7 @@ class HistoryObject:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Older:
     """What a history object holds."""
 

@@ -24,7 +24,7 @@ from frazil.catalog.objects.history_objects import encode, parse
 from frazil.errors import AlreadyExists, FormatError, InvalidInput, Unsupported
 from frazil.storage import Places
 from frazil.storage.base import ConditionalStore, PreconditionFailed
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 FOLDER = "_frazil"
 HEAD = "head.json"
@@ -56,7 +56,7 @@ def namespace_of_key(key: str) -> Namespace:
     return tuple(decoded(level) for level in key.split("."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layout:
     """The paths of one warehouse."""
 

@@ -23,7 +23,7 @@ from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import Layout
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.storage.base import ConditionalStore, ObjectVersion, StoredObject
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MAX_CLAIM_MS = 10 * 60 * 1000
 """An unconfirmed claim that is older may be taken over."""
@@ -32,7 +32,7 @@ MAX_RENAME_S = 300.0
 _MAX_TRIES = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NameEntry:
     """What a name object says. A table of other Iceberg writers has a metadata file instead of a
     head."""
@@ -65,7 +65,7 @@ class NameEntry:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeldName:
     """A name object that is not empty, with the head it leads to, if there is one."""
 

@@ -103,9 +103,9 @@ class ObjectCatalog:
 
     def _all_tables(self) -> AllTables:
         return AllTables(
-            self._store,
-            self._layout,
-            self._names,
+            store=self._store,
+            layout=self._layout,
+            names=self._names,
             storage=self.storage,
             load=self.load,
             opened=self._object_head,
@@ -382,19 +382,9 @@ class ObjectCatalog:
     ) -> TableHead:
         """Enter a table with a JSON file of its own; `fallback` is the file of a table that asks
         for none."""
-        from frazil.format.metadata.definition_checks import check_shape
-
-        check_shape(metadata)
         storage = self.storage(metadata.location)
-        rendered = fallback
-        if export.json_every(metadata):
-            rendered = export.render(metadata, history, version=0, storage=storage)
-        try:
+        with export.first_version(metadata, history, storage, instead=fallback) as rendered:
             self._enter(name, metadata, history, rendered, instead_of=instead_of)
-        except (AlreadyExists, NotFound):
-            if rendered is not None and rendered != fallback:
-                storage.delete(rendered)
-            raise
         return self.load(name)
 
     def _enter(

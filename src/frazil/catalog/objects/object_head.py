@@ -62,15 +62,15 @@ class ObjectHead:
         queue: ProcessQueue,
     ) -> None:
         """`is_taken` says whether a name is in use, for a table that is gone under its own."""
-        self._queue = queue
         self._head = head
+        self._older = HistoryStore(head.store, head.folder)
         self._known = known
+        self.identifier = known.document.identifier
+        self._state = _state_of(known.document)
         self._storage = storage
         self._neighbours = neighbours
         self._is_taken = is_taken
-        self.identifier = known.document.identifier
-        self._older = HistoryStore(head.store, head.folder)
-        self._state = _state_of(known.document)
+        self._queue = queue
 
     def __repr__(self) -> str:
         return f"ObjectHead({str(self.identifier)!r}, version={self._state.version})"

@@ -22,12 +22,12 @@ from frazil.catalog.objects.conditional_put import Written, new_mark, put, read
 from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import SUFFIX, Layout, decoded
 from frazil.storage.base import ConditionalStore, ObjectVersion
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _MAX_TRIES = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _StoredView:
     state: ViewState
     version: ObjectVersion

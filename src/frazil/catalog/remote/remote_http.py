@@ -40,14 +40,14 @@ from frazil.errors import (
     Overloaded,
     Unsupported,
 )
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 MAX_HEADER_BYTES = 1 << 16
 _PIECE = 1 << 16
 _NO_BODY = frozenset({204, 304})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RawAnswer:
     """A status and a body. `will_close` when the connection cannot be used again."""
 

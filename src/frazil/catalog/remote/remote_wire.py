@@ -23,14 +23,14 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 Document = dict[str, Any]
 _HEADER_BYTES = 4
 _MAX_HEADER_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Known:
     """What a client has of a table: the id of its definition, and snapshots up to a sequence
     number."""
@@ -236,7 +236,7 @@ def unframed(data: bytes) -> tuple[bytes, memoryview]:
     return data[_HEADER_BYTES:end], memoryview(data)[end:]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Definitions:
     """Definitions of tables, rendered once for as long as they stay what they are."""
 

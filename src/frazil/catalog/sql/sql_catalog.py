@@ -169,21 +169,11 @@ class SqlCatalog:
         self, identifier: Identifier, metadata: TableMetadata, history: History, *, overwrite: bool
     ) -> TableHead:
         """Enter a table of ours, with a JSON file of its own."""
-        from frazil.format.metadata.definition_checks import check_shape
-
-        check_shape(metadata)
         storage = self.storage(metadata.location)
-        rendered = None
-        if export.json_every(metadata):
-            rendered = export.render(metadata, history, version=0, storage=storage)
-        try:
+        with export.first_version(metadata, history, storage) as rendered:
             self._enter(
                 identifier, metadata, history, metadata_location=rendered, overwrite=overwrite
             )
-        except (AlreadyExists, NotFound):
-            if rendered is not None:
-                storage.delete(rendered)
-            raise
         return self.load(identifier)
 
     def enter(

@@ -34,7 +34,7 @@ from frazil.format.metadata.metadata import (
     log_entry,
 )
 from frazil.storage import Storage
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
@@ -44,7 +44,7 @@ class VersionMoved(Exception):
     """The version to compare was no longer there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Swapped:
     """What a swap leaves to do once it is committed."""
 
@@ -69,14 +69,14 @@ class SqlHead:
         is_taken: Callable[[Identifier], bool] | None = None,
     ) -> None:
         """`is_taken` says whether a name is in use, for a table that is gone under its own."""
+        self._database = database
+        self._table_id = row.table_id
+        self._turns = Turns(database, row.table_id)
+        self.identifier = identifier
+        self._path = f"catalog row of {identifier}"
+        self._storage = storage
         self._neighbours = neighbours
         self._is_taken = is_taken
-        self._database = database
-        self.identifier = identifier
-        self._storage = storage
-        self._table_id = row.table_id
-        self._path = f"catalog row of {identifier}"
-        self._turns = Turns(database, row.table_id)
         self._export_is_due = False
         self._definition: Definition | None = None
         self._state = self._settled(row, None, seen={})

@@ -6,7 +6,8 @@ a table or another namespace lies below it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from frazil.catalog.backend import NamespaceName
 from frazil.catalog.database.database import Database, DatabaseTransaction, DuplicateKey
@@ -93,11 +94,7 @@ class SqlNamespaces:
         namespace = namespace_of(namespace)
         _check(updates)
         removed = set(removals)
-        with self._database.changing(
-            f"namespace {dotted(namespace)} was being changed"
-        ) as transaction:
-            if not self.exists_in(transaction, namespace):
-                raise NotFound(f"namespace {dotted(namespace)} does not exist")
+        with self._changing(namespace, "changed") as transaction:
             rows = transaction.rows(_READ, self._key(namespace))
             properties = {
                 key: value for key, value in rows if key not in removed and {key: value} != _MARK
@@ -107,14 +104,18 @@ class SqlNamespaces:
 
     def drop(self, namespace: NamespaceName) -> None:
         namespace = namespace_of(namespace)
-        with self._database.changing(
-            f"namespace {dotted(namespace)} was being dropped"
-        ) as transaction:
-            if not self.exists_in(transaction, namespace):
-                raise NotFound(f"namespace {dotted(namespace)} does not exist")
+        with self._changing(namespace, "dropped") as transaction:
             if self._holds(transaction, namespace):
                 raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
             transaction.run(_CLEAR, self._key(namespace))
+
+    @contextmanager
+    def _changing(self, namespace: Namespace, what: str) -> Iterator[DatabaseTransaction]:
+        """A transaction that changes a namespace, which must exist."""
+        with self._database.changing(f"namespace {dotted(namespace)} was being {what}") as tx:
+            if not self.exists_in(tx, namespace):
+                raise NotFound(f"namespace {dotted(namespace)} does not exist")
+            yield tx
 
     def _holds(self, source: Database | DatabaseTransaction, namespace: Namespace) -> bool:
         name = dotted(namespace)

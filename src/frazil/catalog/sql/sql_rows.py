@@ -26,7 +26,7 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 _FIELDS = """
 SELECT t.metadata_location, f.table_id, f.version, f.definition_id, f.last_sequence_number,
@@ -145,7 +145,7 @@ _ADD_DEFINITION = (
 _BATCH = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Definition:
     """The parts of a table's metadata that ordinary commits leave alone, as stored and as read."""
 
@@ -191,7 +191,7 @@ def _definition_fields(metadata: TableMetadata) -> tuple[Any, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableRow:
     """A v4 table as one statement loads it."""
 
@@ -210,7 +210,7 @@ class TableRow:
     @staticmethod
     def of(row: Row) -> TableRow:
         """From the columns of `LOAD_BY_NAME` and `LOAD_BY_ID`, in their order."""
-        return TableRow(**dict(zip(TableRow.__slots__, row, strict=True)))
+        return TableRow(**dict(zip(TableRow.__annotations__, row, strict=True)))
 
     def metadata(self, definition: TableMetadata, *, path: str) -> TableMetadata:
         """The metadata of the row and its definition."""

@@ -14,7 +14,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import bitmap
 from frazil.text_format import counted, size
 from frazil.tree.read import LeafRef, Tree, TreeReader
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 _SHOWN_POSITIONS = 6
 _LETTERS = {
@@ -26,7 +26,7 @@ _LETTERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Node:
     """One entry: a file, or a leaf with the files in it."""
 
@@ -51,7 +51,7 @@ class Node:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Drawing:
     """A tree: its snapshot, its root file, and the root's entries."""
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from frazil.catalog.names import Namespace, undotted
 from frazil.errors import InvalidInput
 from frazil.serve.rest_errors import RestError
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, frozen
 
 log = logging.getLogger("frazil.serve")
 
@@ -40,7 +40,7 @@ MAX_KEYS_BYTES = 1 << 20
 _ALGORITHMS = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rule:
     """A right on a namespace; None is everything."""
 
@@ -65,7 +65,7 @@ class Rule:
         return namespace[: len(self.namespace)] == self.namespace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Principal:
     """Somebody whose token is known."""
 

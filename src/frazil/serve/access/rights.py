@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
 class Role(Enum):
@@ -31,7 +31,7 @@ class Names(Enum):
     """The handler checks every name in the body, with `Request.named` or `check`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rights:
     """A role, and where its namespace is named."""
 

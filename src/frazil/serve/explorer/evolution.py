@@ -7,10 +7,10 @@ from typing import Any
 
 from frazil.iceberg.schema import Schema, index_by_id, index_name_by_id
 from frazil.iceberg.types import NestedField, StructType
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SchemaChange:
     """One difference: of which kind, in which column, and what it was and is."""
 

@@ -21,7 +21,7 @@ from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import promote
 from frazil.iceberg.types import IcebergType
 from frazil.serve.explorer import shown_values
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 Kind = Literal["linear", "log", "rank"]
 Floats = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ _DIGITS = 5
 _EPOCH = date(1970, 1, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bounds:
     """Lower and upper bounds of one column over some entries, as Arrow arrays."""
 
@@ -55,7 +55,7 @@ class Bounds:
         return Bounds(lower=columns[0], upper=columns[1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scale:
     """A scale of one column."""
 

@@ -13,14 +13,14 @@ from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.tree.read import TreeReader
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 PLACE = "/explorer/api/tables/{namespace}/{table}"
 _BY_ITSELF = 8
 _MAX_SIZES = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subject:
     """A table at a snapshot, in the schema that a scan of it would have."""
 

@@ -43,7 +43,7 @@ from frazil.serve.limits import (
     MAX_GATHER_S,
 )
 from frazil.serve.native import group_entries, native_wire
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     from frazil.serve.service import Service
@@ -93,7 +93,7 @@ class Append:
 _Refused = list[tuple[Append, FrazilError]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Last:
     """The group before: who was in it, how long it took, and when it was done."""
 

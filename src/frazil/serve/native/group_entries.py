@@ -22,7 +22,7 @@ from frazil.format.entries.fields import LEAVES, PARTITION_PREFIX, STATS_PREFIX
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.serve.limits import MAX_ENTRIES_BYTES
 from frazil.tree.table_shape import TableShape, shape_of
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _REQUIRED: Final = (
     "content_type",
@@ -42,7 +42,7 @@ _ENDS: Final = (b"", _PREFIX.pack(_CONTINUES, 0))
 says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decoded:
     """Entries of one append. `shape` are the bytes of their columns' names and types."""
 

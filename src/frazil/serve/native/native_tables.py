@@ -50,7 +50,7 @@ from frazil.serve.rest.locations import (
 )
 from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 _log = logging.getLogger("frazil.serve")
 
@@ -334,7 +334,7 @@ def _place_document(call: Request, place: TablePlace) -> Document:
 # Swaps and turns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Prepared:
     head: SqlHead
     base: State

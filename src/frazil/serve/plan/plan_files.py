@@ -26,7 +26,7 @@ from frazil.scan.plan import MUST_MATCH
 from frazil.serve.plan.planning import PlanPart
 from frazil.serve.wire.wire_plans import ContentFile, IdMap, ScanTask, Tasks
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 COUNTS: Final = {
     "value_counts": "value_count",
@@ -59,7 +59,7 @@ def stats_keys(ids: Sequence[int]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileShapes:
     """Makes the shapes of one part. `positions` are position delete files that stand for vectors,
     where clients cannot read those; `residual` is the filter as the client stated it.

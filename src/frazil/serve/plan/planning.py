@@ -29,7 +29,7 @@ from frazil.serve.wire.wire_plans import PlanFilter, PlanState, bound_filter
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.read import LEAF, LeafRef
 from frazil.tree.table_shape import shape_of
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 FAN_OUT = 8
 """Into how many parts that can be fetched side by side the rest of a plan is cut."""
@@ -38,7 +38,7 @@ MAX_AT_ONCE = 16
 _CANCELLED_KEPT = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanPart:
     """Files of a plan with the deletes that apply (rows of `deletes` by row of `files`), and the
     states of the parts that are left."""

@@ -60,7 +60,7 @@ from frazil.serve.service import Service
 from frazil.serve.view import kept_files
 from frazil.serve.view.published_view import head_of, own_properties, shown_version
 from frazil.serve.wire import wire
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 log = logging.getLogger("frazil.serve")
 
@@ -339,7 +339,7 @@ class _NoHead:
 # --- tables that exist -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Work:
     """The commit of one table."""
 

@@ -43,7 +43,7 @@ from frazil.serve.exchange import Request
 from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.tree.read import Tree, TreeReader
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 _PATHS = ("location", "deletion_vector.location")
 
@@ -104,7 +104,7 @@ def strange_files(
     return sorted(listing.refused(snapshots, tuple(parents), older))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Listing:
     """What snapshots list: `names` of the entries of leaves and of a `part` of the root, some of
     which are refused."""
@@ -174,7 +174,7 @@ def default_location(service: Service, namespace: Namespace) -> str | None:
     return None if warehouse is None else namespace_location(warehouse, namespace)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewPlace:
     """Where a new table lies, and properties that say where its clients write if not there."""
 

@@ -30,7 +30,7 @@ from frazil.iceberg.transforms import VoidTransform
 from frazil.properties.registry import SERVE_FORMAT_VERSION, SERVE_LOCATION
 from frazil.serve.rest_errors import RestError, bad_request, conflict
 from frazil.serve.wire import wire
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 LAST_ADDED = -1
 
@@ -44,7 +44,7 @@ class Added:
     order_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PostedUpdates:
     """Some updates of one request, in order, as one `MetadataUpdate`."""
 
@@ -268,20 +268,22 @@ def _(
 
 @_apply.register
 def _(update: wire.RemoveSchemas, metadata: TableMetadata, added: Added) -> TableMetadata:
-    removed = set(update.schema_ids)
-    if metadata.current_schema_id in removed:
+    if metadata.current_schema_id in update.schema_ids:
         raise bad_request("the current schema cannot be removed")
-    remaining = tuple(schema for schema in metadata.schemas if schema.schema_id not in removed)
-    return replace(metadata, schemas=remaining)
+    removed = set(update.schema_ids)
+    return replace(
+        metadata, schemas=tuple(s for s in metadata.schemas if s.schema_id not in removed)
+    )
 
 
 @_apply.register
 def _(update: wire.RemoveSpecs, metadata: TableMetadata, added: Added) -> TableMetadata:
-    removed = set(update.spec_ids)
-    if metadata.default_spec_id in removed:
+    if metadata.default_spec_id in update.spec_ids:
         raise bad_request("the default partition spec cannot be removed")
-    remaining = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in removed)
-    return replace(metadata, partition_specs=remaining)
+    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+    for spec_id in update.spec_ids:
+        specs.pop(spec_id, None)
+    return replace(metadata, partition_specs=tuple(specs.values()))
 
 
 def _chosen(asked: int, last: int | None, what: str) -> int:

@@ -39,12 +39,12 @@ from frazil.serve.access.allowed_paths import Fence, Storage
 from frazil.serve.rest.translate import Manifests, Net, net
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, leaf_refs
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 MAX_FILE_BYTES = 1 << 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PostedFiles:
     """Reads files of one table for one commit, none outside its fence."""
 

@@ -24,7 +24,7 @@ from frazil.format.entries.fields import ContentType
 from frazil.format.entries.tracking import Status
 from frazil.format.vectors import bitmap
 from frazil.format.vectors.puffin import StoredVector
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 OPERATIONS = frozenset({"append", "overwrite", "delete", "replace"})
 _COUNTED = ("added-", "removed-", "deleted-", "total-", "manifests-", "entries-processed")
@@ -43,7 +43,7 @@ PositionsOf = Callable[[EntryBatch, int], Mapping[str, Positions]]
 """Rows that one entry of a position delete file or vector deletes, by the data file's location."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Manifests:
     """Live entries of some manifests, apart by what they hold."""
 
@@ -51,7 +51,7 @@ class Manifests:
     deletes: EntryBatch = field(default_factory=EntryBatch.empty)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Net:
     """The difference between two lists. `removed` are locations of data and equality delete files,
     `vectors` edits of data files that stay, `equality` delete files that are new."""
@@ -144,7 +144,7 @@ def _is_kept(key: str) -> bool:
 # --- deletes -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Rows:
     """Deleted rows of one file, and where they are stored if that is one vector."""
 
@@ -152,7 +152,7 @@ class _Rows:
     stored: StoredVector | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Deletes:
     """Deletes that one of two lists has alone."""
 

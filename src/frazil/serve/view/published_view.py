@@ -49,7 +49,7 @@ from frazil.properties.registry import (
 )
 from frazil.serve.access.allowed_paths import make_folders
 from frazil.serve.limits import MAX_DOCUMENTS_BYTES
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 log = logging.getLogger("frazil.serve")
 
@@ -65,7 +65,7 @@ _DEFAULTS = {mode.key: mode.default for mode in (DELETE_MODE, UPDATE_MODE, MERGE
 _Kept = TypeVar("_Kept")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ShownVersion:
     """One version of a table as clients see it; `document` is the metadata JSON."""
 

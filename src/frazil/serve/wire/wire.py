@@ -167,8 +167,6 @@ class UpgradeFormat(Update, tag="upgrade-format-version"):
 
 
 class AddSchema(Update, tag="add-schema"):
-    """Add a schema."""
-
     schema: Json
     last_column_id: Long | None = None
 
@@ -180,8 +178,6 @@ class SetCurrentSchema(Update, tag="set-current-schema"):
 
 
 class AddSpec(Update, tag="add-spec"):
-    """Add a partition spec."""
-
     spec: Json
 
 
@@ -192,8 +188,6 @@ class SetDefaultSpec(Update, tag="set-default-spec"):
 
 
 class AddSortOrder(Update, tag="add-sort-order"):
-    """Add a sort order."""
-
     sort_order: Json
 
 
@@ -204,8 +198,6 @@ class SetDefaultSortOrder(Update, tag="set-default-sort-order"):
 
 
 class AddSnapshot(Update, tag="add-snapshot"):
-    """Add a snapshot."""
-
     snapshot: PostedSnapshot
 
 
@@ -227,8 +219,6 @@ class RemoveSnapshots(Update, tag="remove-snapshots"):
 
 
 class RemoveRef(Update, tag="remove-snapshot-ref"):
-    """Remove a branch or tag."""
-
     ref_name: str
 
 
@@ -239,14 +229,10 @@ class SetLocation(Update, tag="set-location"):
 
 
 class SetProperties(Update, tag="set-properties"):
-    """Set properties."""
-
     updates: dict[str, str]
 
 
 class RemoveProperties(Update, tag="remove-properties"):
-    """Remove properties."""
-
     removals: list[str]
 
 
@@ -365,8 +351,6 @@ class AssertViewUuid(Shape, tag_field="type", tag="assert-view-uuid"):
 
 
 class AddViewVersion(Update, tag="add-view-version"):
-    """Add a version of a view."""
-
     view_version: Json
 
 

@@ -32,7 +32,7 @@ from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import BinaryType, FixedType, IcebergType
 from frazil.serve.limits import MAX_FILTER_DEPTH, MAX_FILTER_PARTS
 from frazil.serve.wire.wire import Long, Shape
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 
 class PlanScan(Shape):
@@ -154,7 +154,7 @@ _MATCH_NULLS: Final = frozenset({Op.NE, Op.NOT_IN, Op.NOT_STARTS_WITH})
 _METADATA_PREFIX: Final = "_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanFilter:
     """A filter for planning. When it `is_exact`, a file that it says matches whole does so for
     every client; otherwise clients must look at the rows."""

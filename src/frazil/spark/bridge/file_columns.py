@@ -25,7 +25,7 @@ from frazil import arrow_values
 from frazil.format import paths
 from frazil.rows.planned import Planned
 from frazil.spark.session.file_list import addresses
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ class ColumnFiles:
         self.path(question).unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FileNames:
     """The names of a plan's files.
 

@@ -32,7 +32,7 @@ from frazil.iceberg.types import BinaryType
 from frazil.rows.planned import Planned
 from frazil.spark.types.spark_values import COMPARABLE, catalyst_values
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _NAMES = {
     IdentityTransform: "identity",
@@ -46,7 +46,7 @@ _Part = tuple[int, str]
 """What a partition field is, in whichever spec: its column and its transform."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionGroups:
     """Transforms of columns, their distinct values, and which of these each file has."""
 

@@ -41,7 +41,7 @@ from frazil.spark.read.single_files import read_alone
 from frazil.spark.types.read_names import ReadNames
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ _WITH_POSITION = frozenset({"position", "row id", "key"})
 _THREADS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AskedColumns:
     """The columns that Spark asks for: those of the table as they are named, and computed ones."""
 

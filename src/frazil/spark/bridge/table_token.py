@@ -28,7 +28,7 @@ from frazil.spark.options.source_options import METADATA_TABLES
 from frazil.spark.read.metadata_tables import metadata_frame, metadata_schema
 from frazil.spark.types.defaults import write_default_metadata
 from frazil.spark.types.spark_types import spark_schema, spark_type
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +68,7 @@ class Pin(StrEnum):
     """The reader asked for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TableToken:
     """One table at one snapshot; `kind` is `rows`, `appends`, `changes` or a metadata table's name.
 

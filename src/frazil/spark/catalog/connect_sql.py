@@ -18,7 +18,7 @@ from frazil.spark.expressions.conditions import quoted
 from frazil.spark.rows.table_frame import table
 from frazil.spark.session.file_list import is_connect
 from frazil.spark.session.find_table import CatalogLike, catalog_of, session
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,7 +67,7 @@ _AFTER_TABLE: Final = frozenset(
 """Words that may follow a table without being its alias."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Named:
     """A name in FROM, the state that is asked for, and whether an alias follows."""
 

@@ -35,7 +35,7 @@ from frazil.iceberg.expressions import (
 from frazil.iceberg.literals import Literal, literal
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import DoubleType, FloatType, VariantType
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 CALL: Final = "variant_get"
 _STEP: Final = re.compile(r"""\.([^.\[]+)|\['([^']*)'\]|\["([^"]*)"\]""")
@@ -53,7 +53,7 @@ _FRACTIONS: Final = frozenset({"FLOAT", "DOUBLE"})
 Node = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pushed:
     """What the tree understood of a query's filters, and whether that was all of it."""
 

@@ -31,7 +31,7 @@ from frazil.spark.session.executor_tasks import groups, received, spread
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
 from frazil.text_format import counted
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import dataclass, frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Converted:
     """What a conversion did. `snapshot_id` is None when there were no equality deletes."""
 

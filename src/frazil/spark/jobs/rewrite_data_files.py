@@ -43,7 +43,7 @@ from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import discard_entries
 from frazil.table.table import Table
 from frazil.text_format import counted, size
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ _MAX_OPENED: Final = 500
 own read them side by side."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FailedGroup:
     """Files that stayed as they were, and why."""
 
@@ -63,7 +63,7 @@ class FailedGroup:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rewritten:
     """What a rewrite of data files did."""
 
@@ -240,7 +240,7 @@ class _GroupWriter:
         return rows.coalesce(outputs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _Written:
     group: Group
     entries: EntryBatch

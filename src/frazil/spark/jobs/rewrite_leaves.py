@@ -29,7 +29,7 @@ from frazil.text_format import counted
 from frazil.tree.read import LeafRef, TreeReader
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter, cluster_keys, cluster_order, clustered
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ class OnExecutors:
         return EntryBatch.concat(batches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Unit:
     """What one task reads: leaves, or entries that were in the root."""
 
@@ -92,7 +92,7 @@ class _Unit:
     entries: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Job:
     """What every task needs to know; travels to executors."""
 
@@ -205,7 +205,7 @@ class _Writing:
 _LEAVES_PER_TASK = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RewrittenManifests:
     """What a rewrite of leaves did. `snapshot_id` is None when there was nothing to gain."""
 

@@ -13,7 +13,7 @@ from typing import Final
 from frazil.commit.change import Isolation
 from frazil.errors import InvalidInput
 from frazil.text_format import did_you_mean
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 SNAPSHOT, AS_OF, TAG, BRANCH = "snapshot-id", "as-of-timestamp", "tag", "branch"
 START, END, SPLIT = "start-snapshot-id", "end-snapshot-id", "split-size"
@@ -49,7 +49,7 @@ _INSTEAD: Final = {
 """Options of other formats, and what there is in their place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadOptions:
     """Which state of a table to read. `appended` are the ids between which appends are read."""
 
@@ -81,7 +81,7 @@ class ReadOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteOptions:
     """How to write: `properties` are those of the table for this write alone."""
 

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidInput
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.table.refs import AsOf
@@ -73,7 +73,7 @@ _KNOWN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SourceOptions:
     """What a user of the data source asked for."""
 

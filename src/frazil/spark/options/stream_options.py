@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from frazil.errors import InvalidInput
 from frazil.spark.options.source_options import number
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _SYNONYMS = {
     "stream-from-timestamp": "start-timestamp",
@@ -55,7 +55,7 @@ class StreamMode(StrEnum):
     CHANGES = "changes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StreamOptions:
     """What a user of a stream asked for."""
 

@@ -15,7 +15,7 @@ from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.properties.property import Property
 from frazil.rows.scan import Scan
 from frazil.spark.options.options import WriteOptions
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.iceberg.expressions import BooleanExpression
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WAP_ID: Final = "wap.id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Base:
     """A state that rows were read from; None is the table before its first commit."""
 
@@ -42,7 +42,7 @@ class Base:
         return Base(snapshot=min(known, key=lambda snapshot: int(snapshot.sequence_number)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteTerms:
     """The terms of one write.
 

@@ -29,7 +29,7 @@ from frazil.spark.types.spark_arrow import arrow_of, into_spark
 from frazil.spark.types.spark_types import spark_schema
 from frazil.storage import Storage
 from frazil.tree.read import TreeReader
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 AGE, SINCE = "__frazil_age", "__frazil_since"
 CHANGE_FIELDS = [
@@ -40,7 +40,7 @@ CHANGE_FIELDS = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Piece:
     """Rows of one file that one snapshot added (`kind` insert) or took (delete)."""
 
@@ -66,7 +66,7 @@ class Piece:
         return task_bytes(self.task)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Whole:
     """All changes of one snapshot; with `starts_whole` every row of it, as inserted."""
 
@@ -89,7 +89,7 @@ class Whole:
 Unit: TypeAlias = Piece | Whole
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cutter:
     """Cuts snapshots into units, from metadata alone."""
 
@@ -140,7 +140,7 @@ def feed_spark_schema(schema: Schema) -> sql.StructType:
     return sql.StructType([*spark_schema(schema).fields, *CHANGE_FIELDS])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnitReader:
     """Reads units into batches that Spark takes; travels to executors.
 

@@ -16,7 +16,7 @@ from frazil.data.metadata_columns import POS
 from frazil.spark.session.executor_tasks import received
 from frazil.spark.types.spark_arrow import arrow_of, into_spark
 from frazil.spark.types.spark_types import spark_schema
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from frazil.data.read.read_files import Reading
@@ -26,7 +26,7 @@ OPEN_COST_BYTES = 4 * 1024 * 1024
 """What opening one more file weighs when tasks are grouped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GroupReader:
     """Reads groups of tasks into batches that Spark takes; `key` names the row-key column."""
 

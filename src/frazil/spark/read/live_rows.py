@@ -17,7 +17,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.spark.session.executor_tasks import groups, received, spread
 from frazil.storage import Storage
 from frazil.tree.stored_vectors import read_vector
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ Based = tuple[int, int, StoredVector]
 """A file's base and record count, and its vector."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VectorLimits:
     """Up to how many deleted rows each way is taken."""
 

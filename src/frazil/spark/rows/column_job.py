@@ -28,13 +28,13 @@ from frazil.spark.write.column_files import values_written
 from frazil.spark.write.column_task import FILE_BASE
 from frazil.spark.write.sinks import written
 from frazil.spark.write.writer import commit_added
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnJob:
     """New values of rows, written as columns where that is asked for or less, else as rows.
 

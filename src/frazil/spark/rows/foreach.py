@@ -18,7 +18,7 @@ from frazil.spark.session.find_table import CatalogLike, table_of
 from frazil.spark.source.stream_log import batch_summary, has_landed
 from frazil.spark.write.writer import append
 from frazil.table.table import Table
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,7 +54,7 @@ def foreach_batch(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForeachBatch:
     """Commits micro-batches; call it with a frame and the batch's number."""
 

@@ -29,7 +29,7 @@ from frazil.iceberg.schema import Schema
 from frazil.paimon.adoption.takeover import MergeFiles, Takeover
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
 from frazil.storage import Storage, is_local, local_path
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -163,7 +163,7 @@ def _order(version: TableSchema) -> Iterable[Column]:
     yield f.col(_SEQUENCE).desc()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _WriteJob:
     """What an executor does with its rows: data files, and the entries that describe them."""
 

@@ -22,7 +22,7 @@ from frazil.scan.tasks import Task
 from frazil.spark.expressions.conditions import condition, quoted
 from frazil.spark.rows.changed_rows import Binding, ChangedRows, Condition
 from frazil.spark.write.sinks import collected_keys
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from frazil.table.table import Table
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class Removal:
     """What a commit takes out: files by location, and positions of others."""
 

@@ -19,7 +19,7 @@ from frazil.spark.rows.changed_rows import ChangedRows
 from frazil.spark.write.sinks import written
 from frazil.spark.write.writer import commit_added, discard_entries
 from frazil.table.table import Table
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from frazil.spark.rows.merge_frames import Then
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RowLevelJob:
     """A frame of rows with actions, to be carried out on the files of a plan."""
 

@@ -49,6 +49,16 @@ class WrittenEntries(WriterCommitMessage):  # type: ignore[misc]
         )
 
 
+def write_task(options: SourceOptions, schema: sql.StructType) -> WriteTask:
+    """What tasks need to write rows of this schema; refuses one that does not fit the table."""
+    table = options.load()
+    metadata = table.metadata
+    check_schema(schema, metadata.schema())
+    return WriteTask.of(
+        metadata, metadata.schema(), storage=table._handle.storage, location=table.location
+    )
+
+
 class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Appends the rows of a frame, or replaces all rows by them.
 
@@ -66,15 +76,7 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
     @staticmethod
     def of(options: SourceOptions, schema: sql.StructType, *, overwrite: bool) -> FrazilWriter:
         """A writer for frames of this schema; refuses one that does not fit the table."""
-        table = options.load()
-        check_schema(schema, table.metadata.schema())
-        task = WriteTask.of(
-            table.metadata,
-            table.metadata.schema(),
-            storage=table._handle.storage,
-            location=table.location,
-        )
-        return FrazilWriter(options, task, overwrite=overwrite)
+        return FrazilWriter(options, write_task(options, schema), overwrite=overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""

@@ -21,11 +21,10 @@ from frazil.spark.options.stream_options import StreamOptions
 from frazil.spark.options.write_terms import WriteTerms
 from frazil.spark.session.executor_tasks import set_modules_aside
 from frazil.spark.session.packed_entries import packed
-from frazil.spark.source.source_writer import WrittenEntries
+from frazil.spark.source.source_writer import WrittenEntries, write_task
 from frazil.spark.source.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import (
-    check_schema,
     commit_added,
     discard_entries,
     plain_change,
@@ -50,15 +49,7 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
         options: SourceOptions, stream: StreamOptions, schema: sql.StructType, *, replaces: bool
     ) -> StreamSink:
         """A sink for batches of this schema; refuses one that does not fit the table."""
-        table = options.load()
-        check_schema(schema, table.metadata.schema())
-        task = WriteTask.of(
-            table.metadata,
-            table.metadata.schema(),
-            storage=table._handle.storage,
-            location=table.location,
-        )
-        return StreamSink(options, stream, task, replaces=replaces)
+        return StreamSink(options, stream, write_task(options, schema), replaces=replaces)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""

@@ -18,12 +18,12 @@ from frazil.iceberg.schema import Schema
 from frazil.iceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 from frazil.spark.types.defaults import default_metadata
 from frazil.spark.types.spark_types import FIELD_ID, spark_type
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _ROOT = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadNames:
     """Which fields may be read under their own names."""
 

@@ -21,12 +21,12 @@ from frazil.iceberg.sorting import SortOrder
 from frazil.spark.session.packed_entries import packed
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 ENTRIES = "entries"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteTask:
     """What one task of a write needs; travels to executors."""
 

@@ -24,7 +24,7 @@ from frazil.iceberg.transforms import (
     YearTransform,
 )
 from frazil.iceberg.types import VariantType
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 ROOT = -1
 """Stands for the table itself where the owner of a column is asked for."""
@@ -121,7 +121,7 @@ class SiblingSide(Enum):
     LAST = "last"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SiblingPlace:
     """A place among siblings: at an end, or beside the one named."""
 

@@ -15,7 +15,7 @@ from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 if TYPE_CHECKING:
     from frazil.iceberg.name_mapping import MappedField, NameMapping
@@ -45,7 +45,7 @@ class Edits(ABC):
             raise InvalidInput("these edits are committed already; start new ones")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MergedNames:
     """A mapping with the names of both, and the top-level names that two columns claim."""
 

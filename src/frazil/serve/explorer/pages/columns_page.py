@@ -35,7 +35,7 @@ from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import RootView
 from frazil.serve.limits import MAX_PAGE_COLUMNS, MIB
 from frazil.serve.service import Service
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 EXACT_ROWS = 20_000
 EXACT_BYTES = 4 * MIB
@@ -49,7 +49,7 @@ _MIXED = 0.5
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnPicture:
     """One column: what is not known is None. `bins` are rows from the lowest value to the highest,
     `values` the most frequent ones with their rows, `others` the rows with any other value."""
