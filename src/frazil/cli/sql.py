@@ -106,13 +106,15 @@ def _write(session: Session, text: str, file: Path, *, as_json: bool) -> None:
     output.emit_text(f"{counted(rows, 'row')} written to {file}", value, as_json=as_json)
 
 
-def print_result(result: Result, shown: Shown, *, as_json: bool = False) -> None:
+def print_result(result: Result, display: Shown, *, as_json: bool = False) -> None:
     """Print the rows of a statement: the first ones as a table, all in other formats."""
-    if shown.format is Format.TABLE and not as_json:
-        print_first(result, MAX_ROWS if shown.max_rows is None else shown.max_rows, shown.more)
+    if display.format is Format.TABLE and not as_json:
+        print_first(
+            result, MAX_ROWS if display.max_rows is None else display.max_rows, display.more
+        )
         return
     from frazil.arrow_values import first_rows
 
     reader = result.to_reader()
-    batches = first_rows(reader, shown.max_rows)
-    print_rows(reader.schema, batches, shown.format, as_json=as_json)
+    batches = first_rows(reader, display.max_rows)
+    print_rows(reader.schema, batches, display.format, as_json=as_json)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from frazil.catalog import export
 from frazil.catalog.backend import TableVersion
 from frazil.catalog.names import Identifier, Namespace
-from frazil.catalog.objects.head_object import HeadObject, KnownHead
+from frazil.catalog.objects.head_object import HeadObject, StoredHead
 from frazil.catalog.objects.layout import SUFFIX, Layout, decoded, namespace_of_key
 from frazil.catalog.objects.names import HeldName, Names
 from frazil.catalog.objects.object_head import ObjectHead
@@ -32,7 +32,7 @@ class AllTables:
     names: Names
     storage: Callable[[str], Storage]
     load: Callable[[Identifier], Any]
-    opened: Callable[[HeadObject, KnownHead], ObjectHead]
+    opened: Callable[[HeadObject, StoredHead], ObjectHead]
 
     def held(self) -> list[tuple[Identifier, HeldName]]:
         """Every table by name, with its head."""
@@ -54,11 +54,11 @@ class AllTables:
         """Every table with its version, and the times of its commits since a time."""
         versions = []
         for name, held in self.held():
-            if held.known is None:
+            if held.stored_head is None:
                 version = str(held.entry.metadata_location)
                 versions.append(TableVersion(identifier=name, version=version))
                 continue
-            document = held.known.document
+            document = held.stored_head.document
             versions.append(
                 TableVersion(
                     identifier=name,
@@ -72,8 +72,8 @@ class AllTables:
         """Where every table but one keeps files."""
         for name, held in self.held():
             opened = partial(self.load, name)
-            if held.known is not None:
-                document = held.known.document
+            if held.stored_head is not None:
+                document = held.stored_head.document
                 if document.table_uuid != except_uuid:
                     properties = document.definition.document.get("properties") or {}
                     yield TablePlace.of(str(name), document.location, properties, open=opened)
@@ -115,11 +115,11 @@ class AllTables:
 
     def _committed(self, held: HeldName, since_ms: int) -> tuple[int, ...]:
         assert held.head is not None
-        assert held.known is not None
-        document = held.known.document
+        assert held.stored_head is not None
+        document = held.stored_head.document
         log = document.log_entries()
         if document.history and (not log or log[0].timestamp_ms >= since_ms):
-            log = self.opened(held.head, held.known).known_history().snapshot_log
+            log = self.opened(held.head, held.stored_head).history_as_read().snapshot_log
         return tuple(entry.timestamp_ms for entry in log if entry.timestamp_ms >= since_ms)
 
 

@@ -19,7 +19,7 @@ _MAX_WAIT_S = 0.05
 
 
 @frozen
-class KnownHead:
+class StoredHead:
     """A head as read, and the version of its object to compare."""
 
     document: HeadDocument
@@ -34,32 +34,32 @@ class HeadObject:
         self.path = path
         self.folder = folder_of(path)
 
-    def read(self, known: KnownHead | None = None) -> KnownHead:
-        """The current head in one request, which brings nothing if it is the known one."""
-        stored = self.store.get(self.path, unless=None if known is None else known.version)
+    def read(self, last: StoredHead | None = None) -> StoredHead:
+        """The current head in one request, which brings nothing if it is the one read last."""
+        stored = self.store.get(self.path, unless=None if last is None else last.version)
         if stored is None:
-            assert known is not None
-            return known
-        return self.parsed(stored, known)
+            assert last is not None
+            return last
+        return self.parsed(stored, last)
 
-    def find(self) -> KnownHead | None:
+    def find(self) -> StoredHead | None:
         """The current head, or None when there is none."""
         stored = read(self.store, self.path)
         return None if stored is None else self.parsed(stored)
 
-    def parsed(self, stored: StoredObject, known: KnownHead | None = None) -> KnownHead:
-        """A head with its large parts; those that a known head has are not fetched again."""
+    def parsed(self, stored: StoredObject, last: StoredHead | None = None) -> StoredHead:
+        """A head with its large parts; those of the head read last are not fetched again."""
         unresolved = Unresolved.of(stored.data, self.path)
-        held = () if known is None else known.document.parts
+        held = () if last is None else last.document.parts
         parts = {part.object: part.document for part in held if part.object is not None}
         for name in unresolved.missing():
             if name not in parts:
                 path = f"{self.folder}/{name}"
                 parts[name] = parse(self.store.read(path), path)
-        return KnownHead(document=unresolved.resolved(parts), version=stored.version)
+        return StoredHead(document=unresolved.resolved(parts), version=stored.version)
 
-    def write(self, document: HeadDocument, *, over: KnownHead | None) -> Written | Refused:
-        """Write a head that follows a known one, or the first; new large parts come before it."""
+    def write(self, document: HeadDocument, *, over: StoredHead | None) -> Written | Refused:
+        """Write a head that follows another, or the first; new large parts come before it."""
         held = () if over is None else over.document.parts
         there = {part.object for part in held}
         for part in document.parts:
@@ -69,10 +69,10 @@ class HeadObject:
         return put(self.store, self.path, document.encoded(), over=version, mark=document.id)
 
     def change(
-        self, edit: Callable[[HeadDocument], HeadDocument | None], known: KnownHead | None = None
-    ) -> KnownHead:
+        self, edit: Callable[[HeadDocument], HeadDocument | None], last: StoredHead | None = None
+    ) -> StoredHead:
         """Apply a change that holds for any version; None says that there is nothing to do."""
-        current = self.read() if known is None else known
+        current = self.read() if last is None else last
         for _ in range(_MAX_CHANGES):
             document = edit(current.document)
             if document is None:
@@ -81,7 +81,7 @@ class HeadObject:
             if isinstance(outcome, Written):
                 if outcome.version is None:
                     return self.read()
-                return KnownHead(document=document, version=outcome.version)
+                return StoredHead(document=document, version=outcome.version)
             if outcome.current is None:
                 raise NotFound(f"{self.path}: the head of the table was removed")
             current = self.parsed(outcome.current, current)
@@ -90,10 +90,10 @@ class HeadObject:
             time.sleep(random.random() * _MAX_WAIT_S)
         raise CommitConflict(f"{self.path}: other changes kept landing first; try again")
 
-    def fence(self, known: KnownHead) -> bool:
+    def fence(self, last: StoredHead) -> bool:
         """Give the head another version with the same content, so that whoever is about to swap
-        the known one fails; False when it has changed by itself."""
-        outcome = self.write(known.document.followed_by(), over=known)
+        that one fails; False when it has changed by itself."""
+        outcome = self.write(last.document.followed_by(), over=last)
         return isinstance(outcome, Written)
 
     def _write_part(self, name: str, data: bytes) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from frazil.catalog.names import Identifier
 from frazil.catalog.objects.conditional_put import Refused, Written, new_mark, put, read
 from frazil.catalog.objects.head_document import HeadDocument
-from frazil.catalog.objects.head_object import HeadObject, KnownHead
+from frazil.catalog.objects.head_object import HeadObject, StoredHead
 from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import Layout
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
@@ -72,23 +72,23 @@ class HeldName:
     entry: NameEntry
     version: ObjectVersion
     head: HeadObject | None = None
-    known: KnownHead | None = None
+    stored_head: StoredHead | None = None
 
     def is_confirmed(self, identifier: Identifier) -> bool:
         """Whether the name is a table's."""
         if self.entry.metadata_location is not None:
             return True
-        if self.known is None or self.known.document.is_dropped:
+        if self.stored_head is None or self.stored_head.document.is_dropped:
             return False
-        document = self.known.document
+        document = self.stored_head.document
         return document.table_uuid == self.entry.table_uuid and document.identifier == identifier
 
     @property
     def may_be_confirmed(self) -> bool:
         """Whether a rename under way may still make the claim hold."""
-        if self.known is None or self.known.document.is_dropped:
+        if self.stored_head is None or self.stored_head.document.is_dropped:
             return False
-        return self.known.document.table_uuid == self.entry.table_uuid
+        return self.stored_head.document.table_uuid == self.entry.table_uuid
 
 
 def _now_ms() -> int:
@@ -172,9 +172,9 @@ class Names:
     ) -> None:
         """Swap the head's name, which is what renames the table."""
         assert held.head is not None
-        known = held.known
+        stored_head = held.stored_head
         while True:
-            if known is None or not is_live(known.document, old):
+            if stored_head is None or not is_live(stored_head.document, old):
                 raise NotFound(f"table {old} does not exist")
             # The head was read before this check: if the claim is taken over after it, the taker
             # has given the head another version by then, and the swap below fails.
@@ -182,18 +182,20 @@ class Names:
                 raise CommitConflict(f"renaming {old} took too long; nothing was renamed")
             if not self.is_still(new, claim):
                 raise AlreadyExists(f"table {new} already exists")
-            outcome = held.head.write(known.document.followed_by(identifier=new), over=known)
+            outcome = held.head.write(
+                stored_head.document.followed_by(identifier=new), over=stored_head
+            )
             if isinstance(outcome, Written):
                 return
             current = outcome.current
-            known = None if current is None else held.head.parsed(current, known)
+            stored_head = None if current is None else held.head.parsed(current, stored_head)
 
     def _held(self, identifier: Identifier, stored: StoredObject) -> HeldName:
         entry = NameEntry.of(stored.data, self._layout.name(identifier))
         if entry.location is None:
             return HeldName(entry=entry, version=stored.version)
         head = self._head_at(entry.location)
-        return HeldName(entry=entry, version=stored.version, head=head, known=head.find())
+        return HeldName(entry=entry, version=stored.version, head=head, stored_head=head.find())
 
     def _free_version(self, identifier: Identifier, refused: Refused) -> ObjectVersion | None:
         """The version of a name object that may be replaced; AlreadyExists when none may."""
@@ -212,8 +214,8 @@ class Names:
                     "was stopped, the name is free ten minutes after that"
                 )
             assert held.head is not None
-            assert held.known is not None
-            held.head.fence(held.known)
+            assert held.stored_head is not None
+            held.head.fence(held.stored_head)
         return stored.version
 
     def _is_old(self, held: HeldName) -> bool:

@@ -22,7 +22,7 @@ from frazil.catalog.notes import Notes
 from frazil.catalog.objects.all_tables import AllTables
 from frazil.catalog.objects.conditional_put import OutcomeUnknown, Written
 from frazil.catalog.objects.head_document import HeadDocument
-from frazil.catalog.objects.head_object import HeadObject, KnownHead, tombstone
+from frazil.catalog.objects.head_object import HeadObject, StoredHead, tombstone
 from frazil.catalog.objects.history_objects import HistoryStore
 from frazil.catalog.objects.layout import SUFFIX, Layout, Marker, decoded
 from frazil.catalog.objects.names import MAX_CLAIM_MS, HeldName, Names, is_live
@@ -175,9 +175,9 @@ class ObjectCatalog:
             # The head itself says which name it has, so a name that was looked up once needs no
             # second look.
             head = self._head_at(place)
-            known = head.find()
-            if known is not None and is_live(known.document, name):
-                return self._object_head(head, known)
+            stored_head = head.find()
+            if stored_head is not None and is_live(stored_head.document, name):
+                return self._object_head(head, stored_head)
             del self._locations[name]
         held = self._held(name)
         if held.entry.metadata_location is not None:
@@ -191,9 +191,9 @@ class ObjectCatalog:
                 catalog=self,
             )
         assert held.head is not None
-        assert held.known is not None
-        self._locations[name] = held.known.document.location
-        return self._object_head(held.head, held.known)
+        assert held.stored_head is not None
+        self._locations[name] = held.stored_head.document.location
+        return self._object_head(held.head, held.stored_head)
 
     def table_exists(self, identifier: TableName) -> bool:
         name = Identifier.parse(identifier)
@@ -317,7 +317,7 @@ class ObjectCatalog:
         state = head.state
         if dropped is not None:  # as it was when it was dropped, which may be later
             last = self._object_head(*dropped)
-            state, history = last.state, last.known_history()
+            state, history = last.state, last.history_as_read()
         return Purged(
             identifier=name,
             metadata=state.metadata,
@@ -339,10 +339,10 @@ class ObjectCatalog:
     def _head_at(self, location: str) -> HeadObject:
         return HeadObject(self._store, self._layout.head(location))
 
-    def _object_head(self, head: HeadObject, known: KnownHead) -> ObjectHead:
+    def _object_head(self, head: HeadObject, stored_head: StoredHead) -> ObjectHead:
         return ObjectHead(
             head,
-            known,
+            stored_head,
             storage=self._storages,
             neighbours=self.neighbourhood,
             is_taken=self.table_exists,
@@ -400,7 +400,7 @@ class ObjectCatalog:
         check_absolute(metadata.location)
         self._prepare(name.namespace)
         head = self._head_at(metadata.location)
-        known = self._write_head(head, name, metadata, history, metadata_location, instead_of)
+        stored_head = self._write_head(head, name, metadata, history, metadata_location, instead_of)
         try:
             self._claimed(
                 name,
@@ -409,7 +409,7 @@ class ObjectCatalog:
                 instead_of=instead_of,
             )
         except AlreadyExists:
-            head.change(tombstone, known)
+            head.change(tombstone, stored_head)
             raise
         self._locations.pop(name, None)
         before = None if instead_of is None else instead_of.head
@@ -424,8 +424,8 @@ class ObjectCatalog:
         history: History,
         metadata_location: str | None,
         instead_of: HeldName | None,
-    ) -> KnownHead:
-        current: KnownHead | None = None
+    ) -> StoredHead:
+        current: StoredHead | None = None
         while True:
             document = first_document(
                 name,
@@ -440,7 +440,7 @@ class ObjectCatalog:
             if isinstance(outcome, Written):
                 if outcome.version is None:
                     return head.read()
-                return KnownHead(document=document, version=outcome.version)
+                return StoredHead(document=document, version=outcome.version)
             current = None if outcome.current is None else head.parsed(outcome.current)
             replaced = None if instead_of is None or instead_of.head is None else instead_of.head
             is_same = replaced is not None and replaced.path == head.path
@@ -461,7 +461,7 @@ class ObjectCatalog:
         if is_named or is_young:
             raise AlreadyExists(f"{location}: is the location of table {document.identifier}")
 
-    def _dropped(self, name: Identifier) -> tuple[HeadObject, KnownHead] | None:
+    def _dropped(self, name: Identifier) -> tuple[HeadObject, StoredHead] | None:
         """Take a table out; returns its head, unless it is a table of other writers."""
         held = self._held(name)
         self._locations.pop(name, None)
@@ -474,10 +474,10 @@ class ObjectCatalog:
                 raise NotFound(f"table {name} does not exist")
             return tombstone(document)
 
-        known = held.head.change(drop, held.known)
+        stored_head = held.head.change(drop, held.stored_head)
         self._names.release(name, held)
         ObjectNotes(self._store, f"{held.head.folder}/_notes").clear()
-        return held.head, known
+        return held.head, stored_head
 
     def _locate_legacy(self, name: Identifier) -> str:
         held = self._held(name)
@@ -498,9 +498,9 @@ class ObjectCatalog:
 
     def _need_free_place(self, location: str) -> None:
         check_absolute(location)
-        known = self._head_at(location).find()
-        if known is not None:
-            self._need_unused(known.document, location)
+        stored_head = self._head_at(location).find()
+        if stored_head is not None:
+            self._need_unused(stored_head.document, location)
 
     def _prepare(self, namespace: Namespace) -> None:
         self.marker.ensure()

@@ -28,7 +28,7 @@ from frazil.catalog.objects.head_document import (
     snapshot_of,
     snapshot_record,
 )
-from frazil.catalog.objects.head_object import HeadObject, KnownHead
+from frazil.catalog.objects.head_object import HeadObject, StoredHead
 from frazil.catalog.objects.history_objects import HistoryStore, Older, Record
 from frazil.catalog.objects.object_notes import ObjectNotes
 from frazil.catalog.objects.process_queue import ProcessQueue, ProcessSlot
@@ -54,7 +54,7 @@ class ObjectHead:
     def __init__(
         self,
         head: HeadObject,
-        known: KnownHead,
+        stored_head: StoredHead,
         *,
         storage: Callable[[str], Storage],
         neighbours: Callable[[str], OtherTables],
@@ -64,9 +64,9 @@ class ObjectHead:
         """`is_taken` says whether a name is in use, for a table that is gone under its own."""
         self._head = head
         self._older = HistoryStore(head.store, head.folder)
-        self._known = known
-        self.identifier = known.document.identifier
-        self._state = _state_of(known.document)
+        self._stored_head = stored_head
+        self.identifier = stored_head.document.identifier
+        self._state = _state_of(stored_head.document)
         self._storage = storage
         self._neighbours = neighbours
         self._is_taken = is_taken
@@ -91,7 +91,7 @@ class ObjectHead:
     def own_objects(self) -> set[str]:
         """The objects that the head needs, as it was read last: itself, large parts and older
         snapshots."""
-        names = self._known.document.object_names
+        names = self._stored_head.document.object_names
         return {self._head.path, *(f"{self._head.folder}/{name}" for name in names)}
 
     def load(self) -> State:
@@ -104,17 +104,17 @@ class ObjectHead:
     def slot(self, offer: Offer) -> AbstractContextManager[ProcessSlot | None]:
         return self._queue.slot(offer)
 
-    def newest(self, known: State, *, has_rivals: bool) -> State:
+    def newest(self, loaded: State, *, has_rivals: bool) -> State:
         left = self._queue.last
-        if left is None or left.document.table_uuid != str(known.metadata.table_uuid):
-            return self.load() if has_rivals else known
+        if left is None or left.document.table_uuid != str(loaded.metadata.table_uuid):
+            return self.load() if has_rivals else loaded
         version = left.document.version
         if not self._queue.is_contested and version >= max(
-            known.version, self._known.document.version
+            loaded.version, self._stored_head.document.version
         ):
             self._take(left)
             return self._state
-        return self.load() if has_rivals or version > known.version else known
+        return self.load() if has_rivals or version > loaded.version else loaded
 
     def snapshot_holding(self, append_id: int, since: State) -> Snapshot | None:
         left = self._queue.last
@@ -160,25 +160,25 @@ class ObjectHead:
 
     def _swapped(self, base: State, draft: Draft) -> Outcome:
         check_draft(base.metadata, draft)
-        known = self._version_of(base)
-        while known is not None:
-            document = self._next(known.document, base, draft)
+        stored_head = self._version_of(base)
+        while stored_head is not None:
+            document = self._next(stored_head.document, base, draft)
             try:
-                outcome = self._head.write(document, over=known)
+                outcome = self._head.write(document, over=stored_head)
             except OutcomeUnknown as doubt:
                 return Unknown(cause=doubt)
             if isinstance(outcome, Written):
                 return Landed(states=(self._landed(document, outcome, base, draft),))
             if outcome.current is None:
                 return Lost()
-            current = self._head.parsed(outcome.current, known)
-            if not current.document.follows(known.document.id):
+            current = self._head.parsed(outcome.current, stored_head)
+            if not current.document.follows(stored_head.document.id):
                 return Unknown(
                     cause=CatalogError(
                         f"{self.identifier}: more versions landed at once than the head remembers"
                     )
                 )
-            known = self._same_version(current, base)
+            stored_head = self._same_version(current, base)
         return Lost()
 
     def landed(self, snapshot_id: int) -> State | None:
@@ -189,7 +189,7 @@ class ObjectHead:
         held_snapshot = self._state.snapshots.get(snapshot_id)
         if held_snapshot is not None:
             return held_snapshot
-        record = self._records(self._known.document, [snapshot_id]).get(snapshot_id)
+        record = self._records(self._stored_head.document, [snapshot_id]).get(snapshot_id)
         if record is None:  # it may be newer than what was loaded
             record = self._records(self._refreshed(), [snapshot_id]).get(snapshot_id)
         if record is None:
@@ -207,9 +207,9 @@ class ObjectHead:
     def history(self) -> History:
         return self._history(self._refreshed())
 
-    def known_history(self) -> History:
+    def history_as_read(self) -> History:
         """The history as of the version that was loaded, of a table that may be dropped by now."""
-        return self._history(self._known.document)
+        return self._history(self._stored_head.document)
 
     def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
         document = self._refreshed()
@@ -242,7 +242,7 @@ class ObjectHead:
                 metadata_location=path, rendered_version=document.version, metadata_log=log[-keep:]
             )
 
-        self._take(self._head.change(note, self._known))
+        self._take(self._head.change(note, self._stored_head))
         if self._state.metadata_location != path:
             storage.delete(path)
             return self._state.metadata_location or path
@@ -257,7 +257,7 @@ class ObjectHead:
         return ()  # a head is written whole by Frazil, from values that were checked
 
     def neighbourhood(self) -> OtherTables:
-        return self._neighbours(self._known.document.table_uuid)
+        return self._neighbours(self._stored_head.document.table_uuid)
 
     def refuse_files_of_others(self, metadata: TableMetadata, locations: Sequence[str]) -> None:
         owned = Ownership.of(self, metadata, metadata.location, name=str(self.identifier))
@@ -268,40 +268,40 @@ class ObjectHead:
     def _refreshed(self) -> HeadDocument:
         """The current document; NotFound when the table was dropped."""
         try:
-            known = self._head.read(self._known)
+            stored_head = self._head.read(self._stored_head)
         except NotFound as error:
             raise gone(self.identifier, self._is_taken) from error
         if (
-            known.document.is_dropped
-            or known.document.table_uuid != self._known.document.table_uuid
+            stored_head.document.is_dropped
+            or stored_head.document.table_uuid != self._stored_head.document.table_uuid
         ):
             raise gone(self.identifier, self._is_taken)
-        self._take(known)
-        return known.document
+        self._take(stored_head)
+        return stored_head.document
 
-    def _take(self, known: KnownHead) -> None:
-        if known.document.id == self._known.document.id:
+    def _take(self, stored_head: StoredHead) -> None:
+        if stored_head.document.id == self._stored_head.document.id:
             return
-        self._known = known
-        self._state = _state_of(known.document)
-        self._older.forget_others(known.document.history)
+        self._stored_head = stored_head
+        self._state = _state_of(stored_head.document)
+        self._older.forget_others(stored_head.document.history)
 
-    def _version_of(self, base: State) -> KnownHead | None:
+    def _version_of(self, base: State) -> StoredHead | None:
         """The object's version to compare for a state; None when the table has moved on."""
-        known = self._known
-        if known.document.version < base.version:  # the state was loaded by another head
+        stored_head = self._stored_head
+        if stored_head.document.version < base.version:  # the state was loaded by another head
             try:
                 self._refreshed()
             except NotFound:
                 return None
-            known = self._known
-        return self._same_version(known, base)
+            stored_head = self._stored_head
+        return self._same_version(stored_head, base)
 
-    def _same_version(self, known: KnownHead, base: State) -> KnownHead | None:
-        document = known.document
+    def _same_version(self, stored_head: StoredHead, base: State) -> StoredHead | None:
+        document = stored_head.document
         is_same = document.version == base.version and not document.is_dropped
         is_same = is_same and document.table_uuid == str(base.metadata.table_uuid)
-        return known if is_same else None
+        return stored_head if is_same else None
 
     def _landed(self, document: HeadDocument, written: Written, base: State, draft: Draft) -> State:
         """Take up the state after a swap."""
@@ -320,11 +320,11 @@ class ObjectHead:
             },
             metadata_location=document.metadata_location,
         )
-        if written.version is None:  # others have landed since: what is known is not the newest
+        if written.version is None:  # others have landed since: what was read is not the newest
             self._queue.overtaken()
             return state
-        self._known = KnownHead(document=document, version=written.version)
-        self._queue.landed(self._known)
+        self._stored_head = StoredHead(document=document, version=written.version)
+        self._queue.landed(self._stored_head)
         self._state = state
         self._older.forget_others(document.history)
         due = export.is_due(
@@ -336,7 +336,7 @@ class ObjectHead:
         )
         if due:
             self._export_quietly()
-            self._queue.saw(self._known)
+            self._queue.saw(self._stored_head)
         return self._state
 
     def _export_quietly(self) -> None:
@@ -428,16 +428,16 @@ class ObjectHead:
         self,
         document: HeadDocument,
         after: TableMetadata,
-        known: dict[int, Record],
+        records: dict[int, Record],
         removed: set[int],
     ) -> None:
-        """Add the snapshots that refs name to the known ones; one that is not in the table is
+        """Add the snapshots that refs name to the records; one that is not in the table is
         refused."""
         names_by_id = {int(ref.snapshot_id): name for name, ref in after.refs.items()}
-        missing = [number for number in names_by_id if number not in known]
-        known.update(self._records(document, missing))
+        missing = [number for number in names_by_id if number not in records]
+        records.update(self._records(document, missing))
         for number, name in names_by_id.items():
-            if number not in known or number in removed:
+            if number not in records or number in removed:
                 raise NotFound(
                     f"{self.identifier}: {name} names snapshot {number}, "
                     "which the table does not have"

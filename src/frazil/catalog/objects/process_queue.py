@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
 
-from frazil.catalog.objects.head_object import KnownHead
+from frazil.catalog.objects.head_object import StoredHead
 from frazil.commit.head import Offer, OffersChanged
 from frazil.errors import CommitUnknown, FrazilError
 
@@ -43,7 +43,7 @@ class ProcessQueue:
         """Who has the turn, then who waits for it."""
         self._slots: list[ProcessSlot] = []
         self._thread = threading.local()
-        self._last: KnownHead | None = None
+        self._last: StoredHead | None = None
         self._is_contested = False
 
     def __reduce__(self) -> tuple[type[ProcessQueue], tuple[()]]:
@@ -52,7 +52,7 @@ class ProcessQueue:
     # The newest head
 
     @property
-    def last(self) -> KnownHead | None:
+    def last(self) -> StoredHead | None:
         """The head that a writer of this process has left last."""
         return self._last
 
@@ -61,14 +61,14 @@ class ProcessQueue:
         """Whether others have committed since: the last head is not likely to be the newest."""
         return self._is_contested
 
-    def landed(self, known: KnownHead) -> None:
+    def landed(self, stored_head: StoredHead) -> None:
         """A swap of this process has landed."""
         with self._changed:
             before = self._last
-            if before is None or _is_later(known, before):
-                expected = known if before is None else before
-                self._is_contested = known.document.version > expected.document.version + 1
-                self._last = known
+            if before is None or _is_later(stored_head, before):
+                expected = stored_head if before is None else before
+                self._is_contested = stored_head.document.version > expected.document.version + 1
+                self._last = stored_head
         if self._slot is not None:
             self._slot.settle(_Offered.LANDED)
 
@@ -78,11 +78,14 @@ class ProcessQueue:
         if self._slot is not None:
             self._slot.settle(_Offered.LANDED)
 
-    def saw(self, known: KnownHead) -> None:
+    def saw(self, stored_head: StoredHead) -> None:
         """A version of the last head that holds the same commit."""
         with self._changed:
-            if self._last is not None and self._last.document.version == known.document.version:
-                self._last = known
+            if (
+                self._last is not None
+                and self._last.document.version == stored_head.document.version
+            ):
+                self._last = stored_head
 
     def lost(self) -> None:
         """Another writer came first."""
@@ -165,9 +168,9 @@ class ProcessQueue:
             self._changed.notify_all()
 
 
-def _is_later(known: KnownHead, before: KnownHead) -> bool:
-    is_other = known.document.table_uuid != before.document.table_uuid
-    return is_other or known.document.version > before.document.version
+def _is_later(stored_head: StoredHead, before: StoredHead) -> bool:
+    is_other = stored_head.document.table_uuid != before.document.table_uuid
+    return is_other or stored_head.document.version > before.document.version
 
 
 class ProcessSlot:

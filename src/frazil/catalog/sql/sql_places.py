@@ -64,15 +64,15 @@ def canonical(location: str) -> str:
 
 def taken_by(source: Database | DatabaseTransaction, location: str) -> str | None:
     """The table at a location, however it is spelled."""
-    plain = canonical(location)
+    place = canonical(location)
     rows = source.rows(
         _AT,
         {
-            "canonical": plain,
+            "canonical": place,
             "given": location,
             # Rows from before locations were stored in one spelling.
-            "uri": f"file://{plain}" if is_local(location) else plain,
-            "short": f"file:{plain}" if is_local(location) else plain,
+            "uri": f"file://{place}" if is_local(location) else place,
+            "short": f"file:{place}" if is_local(location) else place,
         },
     )
     return _shown(*rows[0]) if rows else None

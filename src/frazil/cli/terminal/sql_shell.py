@@ -38,11 +38,11 @@ class Shell:
     """Reads statements from a terminal and prints their results."""
 
     def __init__(
-        self, session: Session, show: Callable[[Result], None], shown: Shown | None = None
+        self, session: Session, show: Callable[[Result], None], display: Shown | None = None
     ) -> None:
         self._session = session
         self._show = show
-        self._shown = Shown() if shown is None else shown
+        self._shown = Shown() if display is None else display
         self._shown.more = "more with .maxrows"
         self._words = Words(session)
         self._matching: list[str] = []

@@ -74,10 +74,10 @@ _TYPES = {
 }
 
 
-def page(path: str, known: str | None = None) -> Response:
+def page(path: str, etags: str | None = None) -> Response:
     """A file of the page. Addresses of views, which have no dot, are answered with the page itself.
 
-    `known` is the ETag that the browser has.
+    `etags` is the ETag that the browser has.
     """
     parts = [part for part in path.split("/") if part]
     name = parts[-1] if parts else INDEX
@@ -95,7 +95,7 @@ def page(path: str, known: str | None = None) -> Response:
     content = response.read_bytes()
     tag = _tag(content)
     headers = {**PAGE_HEADERS, "ETag": tag, "Content-Type": kind}
-    if known is not None and tag in (etag.strip() for etag in known.split(",")):
+    if etags is not None and tag in (etag.strip() for etag in etags.split(",")):
         return Response(status=304, headers=headers)
     return Response(body=content, headers=headers)
 

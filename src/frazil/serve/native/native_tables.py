@@ -473,7 +473,7 @@ def _check_draft(service: Service, call: Request, head: SqlHead, base: State, dr
         *(f"{source.rstrip('/')}/" for source in sources),  # keeps by a tag what clones read
     )
     strange = strange_files(
-        reader, draft.added_snapshots, own=prefixes, parents=parents, older=older
+        reader, draft.added_snapshots, own_folders=prefixes, parents=parents, older=older
     )
     if strange:
         head.refuse_files_of_others(after, strange)

@@ -89,7 +89,7 @@ def strange_files(
     reader: TreeReader,
     snapshots: Iterable[Snapshot],
     *,
-    own: tuple[str, ...],
+    own_folders: tuple[str, ...],
     parents: Iterable[Snapshot] = (),
     older: Callable[[], Iterable[Snapshot]] = tuple,
 ) -> list[str]:
@@ -99,7 +99,7 @@ def strange_files(
         reader=reader,
         part=Tree.content,
         names=named_files,
-        is_refused=lambda name: not name.startswith(own),
+        is_refused=lambda name: not name.startswith(own_folders),
     )
     return sorted(listing.refused(snapshots, tuple(parents), older))
 

@@ -115,15 +115,15 @@ def _(update: wire.UpgradeFormat, metadata: TableMetadata, added: Added) -> Tabl
 @_apply.register
 def _(update: wire.AddSchema, metadata: TableMetadata, added: Added) -> TableMetadata:
     schema = load_schema(update.schema)
-    for known in metadata.schemas:
-        same_fields = known.as_struct() == schema.as_struct()
-        if same_fields and known.identifier_field_ids == schema.identifier_field_ids:
-            added.schema_id = known.schema_id
+    for other in metadata.schemas:
+        same_fields = other.as_struct() == schema.as_struct()
+        if same_fields and other.identifier_field_ids == schema.identifier_field_ids:
+            added.schema_id = other.schema_id
             return metadata
     derived = sorted(schema.field_ids & {int(column.expr_id) for column in metadata.expressions})
     if derived:
         raise bad_request(f"field ids {derived} are taken by partition transforms")
-    number = max((known.schema_id for known in metadata.schemas), default=-1) + 1
+    number = max((other.schema_id for other in metadata.schemas), default=-1) + 1
     numbered = Schema(
         *schema.fields, schema_id=number, identifier_field_ids=schema.identifier_field_ids
     )
@@ -143,11 +143,11 @@ def _(update: wire.SetCurrentSchema, metadata: TableMetadata, added: Added) -> T
 def _(update: wire.AddSpec, metadata: TableMetadata, added: Added) -> TableMetadata:
     spec = as_known(load_spec(update.spec), metadata.partition_specs)
     spec = PartitionSpec(*_without_dropped(spec, metadata.partition_specs))
-    for known in metadata.partition_specs:
-        if known.fields == spec.fields:
-            added.spec_id = known.spec_id
+    for other in metadata.partition_specs:
+        if other.fields == spec.fields:
+            added.spec_id = other.spec_id
             return metadata
-    number = max((known.spec_id for known in metadata.partition_specs), default=-1) + 1
+    number = max((other.spec_id for other in metadata.partition_specs), default=-1) + 1
     added.spec_id = number
     last = max([metadata.last_partition_id, *(part.field_id for part in spec.fields)])
     specs = (*metadata.partition_specs, PartitionSpec(*spec.fields, spec_id=number))
@@ -155,11 +155,11 @@ def _(update: wire.AddSpec, metadata: TableMetadata, added: Added) -> TableMetad
 
 
 def _without_dropped(
-    spec: PartitionSpec, known: Sequence[PartitionSpec]
+    spec: PartitionSpec, specs: Sequence[PartitionSpec]
 ) -> Iterator[PartitionField]:
     """The fields of a spec but those that version 1 keeps as `void` when they are dropped: their
     ids are those of what they were."""
-    stored = {part.field_id: part.transform for one in known for part in one.fields}
+    stored = {part.field_id: part.transform for one in specs for part in one.fields}
     for part in spec.fields:
         was = stored.get(part.field_id, part.transform)
         if not isinstance(part.transform, VoidTransform) or isinstance(was, VoidTransform):
@@ -176,11 +176,11 @@ def _(update: wire.SetDefaultSpec, metadata: TableMetadata, added: Added) -> Tab
 @_apply.register
 def _(update: wire.AddSortOrder, metadata: TableMetadata, added: Added) -> TableMetadata:
     order = load_order(update.sort_order)
-    for known in metadata.sort_orders:
-        if list(known.fields) == list(order.fields):
-            added.order_id = known.order_id
+    for other in metadata.sort_orders:
+        if list(other.fields) == list(order.fields):
+            added.order_id = other.order_id
             return metadata
-    highest = max((known.order_id for known in metadata.sort_orders), default=0)
+    highest = max((other.order_id for other in metadata.sort_orders), default=0)
     number = highest + 1 if order.fields else 0
     added.order_id = number
     orders = (*metadata.sort_orders, SortOrder(*order.fields, order_id=number))

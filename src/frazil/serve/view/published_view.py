@@ -246,8 +246,8 @@ def own_properties(
     """Properties that a client sends without those that it was shown and the table has not: what
     the server adds to an answer is not stored when it comes back."""
     sent_before = shown_properties(metadata, 3, allow_client_gc=allow_client_gc)
-    own = metadata.properties
-    own_ones = {k: v for k, v in sent.items() if sent_before.get(k) != v or own.get(k) == v}
+    properties = metadata.properties
+    own_ones = {k: v for k, v in sent.items() if sent_before.get(k) != v or properties.get(k) == v}
     return without_empty(own_ones)
 
 

@@ -26,19 +26,19 @@ def stream_of(
             "catalog with frazil.connect",
             feature="streams of a catalog without an address",
         )
-    given = {key.lower(): value for key, value in options.items()}
+    lower_options = {key.lower(): value for key, value in options.items()}
     if loaded.kind == CHANGES:
-        given["stream-mode"] = StreamMode.CHANGES
+        lower_options["stream-mode"] = StreamMode.CHANGES
     elif loaded.kind != ROWS or loaded.pin is not Pin.RESOLVED:
         raise InvalidInput(
             f"streams read {table.name}, a branch of it or {table.name}.changes; metadata and "
             "past states do not grow"
         )
     if table.branch_name != MAIN:
-        given["branch"] = table.branch_name
+        lower_options["branch"] = table.branch_name
     place = {key: value for key, value in catalog._origin.items() if key not in ("uri", "name")}
     options = {
-        **given,
+        **lower_options,
         **place,
         "catalog": catalog._origin["uri"],
         "catalog-name": catalog._origin["name"],

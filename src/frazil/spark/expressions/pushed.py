@@ -108,8 +108,8 @@ def _whole(node: Node, index: ColumnIndex, *, negated: bool) -> BooleanExpressio
         parts = [_whole(child, index, negated=negated) for child in children]
         if None in parts:
             return None
-        known = [part for part in parts if part is not None]
-        return conjunction(known) if (op == "AND") != negated else disjunction(known)
+        terms = [part for part in parts if part is not None]
+        return conjunction(terms) if (op == "AND") != negated else disjunction(terms)
     if op in ("ALWAYS_TRUE", "ALWAYS_FALSE"):
         return AlwaysTrue() if (op == "ALWAYS_TRUE") != negated else AlwaysFalse()
     try:

@@ -38,8 +38,8 @@ class Base:
             return None
         if None in read:
             return Base(snapshot=None)
-        known = [snapshot for snapshot in read if snapshot is not None]
-        return Base(snapshot=min(known, key=lambda snapshot: int(snapshot.sequence_number)))
+        snapshots = [snapshot for snapshot in read if snapshot is not None]
+        return Base(snapshot=min(snapshots, key=lambda snapshot: int(snapshot.sequence_number)))
 
 
 @frozen

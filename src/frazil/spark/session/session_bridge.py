@@ -19,8 +19,8 @@ _ATTRIBUTE: Final = "_frazil_bridges"
 
 def bridges(spark: SparkSession) -> dict[str, Bridge]:
     """The bridges of a classic context, by the ids of their sessions."""
-    known: dict[str, Bridge] = spark.sparkContext._gateway.__dict__.setdefault(_ATTRIBUTE, {})
-    return known
+    by_session: dict[str, Bridge] = spark.sparkContext._gateway.__dict__.setdefault(_ATTRIBUTE, {})
+    return by_session
 
 
 def session_id(spark: SparkSession) -> str:

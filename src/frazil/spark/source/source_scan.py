@@ -52,17 +52,17 @@ def pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schem
 
 def narrowed(scan: Scan, asked: sql.StructType) -> Scan:
     """The scan with only the columns asked for, in their order."""
-    known = {field.name: field.dataType for field in spark_schema(scan.read_schema)}
+    types = {field.name: field.dataType for field in spark_schema(scan.read_schema)}
     problems = [
         f"\n  - column '{field.name}': asked for as {field.dataType.simpleString()}; the table has "
-        + (known[field.name].simpleString() if field.name in known else "no such column")
+        + (types[field.name].simpleString() if field.name in types else "no such column")
         for field in asked
-        if field.name not in known
-        or known[field.name].simpleString() != field.dataType.simpleString()
+        if field.name not in types
+        or types[field.name].simpleString() != field.dataType.simpleString()
     ]
     if problems:
         raise InvalidInput("The schema asked for does not fit the table:" + "".join(problems))
     names = tuple(field.name for field in asked)
-    if names == tuple(known):
+    if names == tuple(types):
         return scan
     return replace(scan, columns=names)

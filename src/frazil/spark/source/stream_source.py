@@ -199,9 +199,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def _units(self, snapshot: Snapshot, *, starts_whole: bool) -> list[Unit]:
         """The units of one snapshot, remembered for the batch that reads them."""
-        known = self._cut.get(int(snapshot.snapshot_id))
-        if known is not None:
-            return known
+        cached = self._cut.get(int(snapshot.snapshot_id))
+        if cached is not None:
+            return cached
         units = self._new_units(snapshot, starts_whole=starts_whole)
         if len(self._cut) >= 100:
             self._cut.clear()

@@ -35,8 +35,8 @@ class ReadNames:
         """The names of a schema of the table, judged by every schema the table has had."""
         users: dict[tuple[int, str], set[int]] = {}
         levels: dict[int, tuple[int, str]] = {}
-        for known in (*metadata.schemas, schema):
-            _collect(known.fields, _ROOT, users, levels, is_wanted=known is schema)
+        for version in (*metadata.schemas, schema):
+            _collect(version.fields, _ROOT, users, levels, is_wanted=version is schema)
         clean = (
             frozenset(
                 field_id

@@ -81,9 +81,9 @@ def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
 
     Columns are matched by name; whether they fit is for `frazil.data.conform` to say.
     """
-    known = {field.name: field.field_type for field in schema.fields}
+    types = {field.name: field.field_type for field in schema.fields}
     columns = [
-        array if name not in known else column_from_spark(array, known[name])
+        array if name not in types else column_from_spark(array, types[name])
         for name, array in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names) if columns else batch
@@ -111,9 +111,9 @@ def column_from_spark(array: pa.Array, kind: ice.IcebergType) -> pa.Array:
         case ice.GeometryType() | ice.GeographyType() if pa.types.is_struct(kind_):
             return array.field("wkb") if not array.null_count else _wkb(array)
         case ice.StructType() if pa.types.is_struct(kind_):
-            known = {field.name: field.field_type for field in kind.fields}
+            types = {field.name: field.field_type for field in kind.fields}
             children = [
-                column_from_spark(child, known[field.name]) if field.name in known else child
+                column_from_spark(child, types[field.name]) if field.name in types else child
                 for child, field in zip(_children(array), kind_, strict=True)
             ]
             return pa.StructArray.from_arrays(

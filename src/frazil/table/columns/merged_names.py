@@ -74,15 +74,15 @@ class MergedNames:
 
 
 def _merged(
-    known: Sequence[MappedField],
+    mapped: Sequence[MappedField],
     current: Sequence[MappedField],
     disputed: set[str],
     *,
     top: str | None,
 ) -> tuple[MappedField, ...]:
     """Fields of one level. `top` is the top-level name they lie below."""
-    ids_by_name = {name: field.field_id for field in known for name in field.names}
-    by_id = {field.field_id: field for field in known}
+    ids_by_name = {name: field.field_id for field in mapped for name in field.names}
+    by_id = {field.field_id: field for field in mapped}
     for field in current:
         free = [
             name for name in field.names if ids_by_name.get(name, field.field_id) == field.field_id

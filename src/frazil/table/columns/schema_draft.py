@@ -199,8 +199,8 @@ class SchemaDraft:
                 "date to timestamp"
             )
         owner = owners(self.root)[field.field_id]
-        around = None if owner == ROOT else self.by_id(owner).field_type
-        if isinstance(around, MapType) and around.key_id == field.field_id:
+        parent = None if owner == ROOT else self.by_id(owner).field_type
+        if isinstance(parent, MapType) and parent.key_id == field.field_id:
             raise InvalidInput(f"column '{label}' is the key of a map and cannot change")
         for spec in self.metadata.partition_specs:
             for part in spec.fields:
