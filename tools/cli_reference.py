@@ -14,7 +14,7 @@ from typing import Any
 
 import typer.main
 
-from frazil.cli import commands
+from frazil.cli import command_line
 from frazil.cli.command_line import app
 from frazil.cli.completion import LIST, PROPERTIES
 from frazil.errors import FrazilError
@@ -53,7 +53,7 @@ s3.endpoint = "https://storage.example"
 
 def main() -> int:
     """Write the page, or compare it."""
-    commands.load()
+    command_line.load_commands()
     tree = _completion(typer.main.get_command(app))
     written = {PAGE: _page(), LIST: json.dumps(tree, indent=1, ensure_ascii=False) + "\n"}
     for path, text in written.items():

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.cli.commands import GROUPS
+from frazil.cli.command_line import GROUPS
 from frazil.spark.source.source import FrazilSource
 
 _REPORT = """
@@ -339,7 +339,7 @@ def test_a_catalog_is_registered_with_spark_without_what_only_writes_need() -> N
 
 
 def test_the_commands_are_known_without_loading_what_they_do() -> None:
-    modules = loaded("from frazil.cli import commands; commands.load()")
+    modules = loaded("from frazil.cli import command_line; command_line.load_commands()")
     assert not tops(modules) & (HEAVY | {"sqlalchemy", "pyspark", "rich"})
     rooms = {name.split(".")[1] for name in modules if name.startswith("frazil.")}
     assert not rooms & {"catalog", "commit", "format", "rows", "scan", "serve", "spark", "table"}

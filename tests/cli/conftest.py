@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from frazil.cli import commands
+from frazil.cli import command_line
 from frazil.cli.command_line import main
 
 MONDAY = """order_id,day,country,price
@@ -48,7 +48,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.delenv("FRAZIL_WAREHOUSE", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    commands.load()
+    command_line.load_commands()
     (tmp_path / "monday.csv").write_text(MONDAY)
     (tmp_path / "tuesday.csv").write_text(TUESDAY)
 

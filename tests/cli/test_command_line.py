@@ -11,13 +11,13 @@ import pytest
 import typer.main
 
 import frazil
-from frazil.cli import commands
+from frazil.cli import command_line
 from frazil.cli.command_line import app
 from tests.cli.conftest import Run
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    commands.load()
+    command_line.load_commands()
 
     def walk(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
         for name, command in group.commands.items():

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.cli import commands
-from frazil.cli.command_line import app
-from frazil.cli.commands import GROUPS, PANELS
+from frazil.cli import command_line
+from frazil.cli.command_line import GROUPS, PANELS, app
 from tests.cli.conftest import Run
 from tests.cli.test_command_line import COMMANDS
 
@@ -40,7 +39,7 @@ def test_the_catalog_goes_before_or_after_the_command(
 
 
 def test_every_command_is_in_the_group_that_it_is_loaded_from() -> None:
-    commands.load()
+    command_line.load_commands()
     modules: dict[str, str] = {}
     for command in app.registered_commands:
         assert command.callback is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import typer.main
 
-from frazil.cli import commands
+from frazil.cli import command_line
 from frazil.cli.command_line import app
 from tests.docs.pages import pages
 
@@ -32,7 +32,7 @@ def _commands() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("where", "line"), list(_commands()))
 def test_a_command_on_a_page_can_be_called(where: str, line: str) -> None:
-    commands.load()
+    command_line.load_commands()
     command = typer.main.get_command(app)
     words = shlex.split(line, comments=True)[1:]
     while words and hasattr(command, "commands") and words[0] in command.commands:

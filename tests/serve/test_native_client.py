@@ -25,7 +25,7 @@ from frazil import serve
 from frazil.catalog.remote.remote_catalog import RemoteCatalog
 from frazil.catalog.remote.remote_http import Refused, Requests, Unanswered
 from frazil.catalog.sql.sql_head import SqlHead
-from frazil.cli import commands
+from frazil.cli import command_line
 from frazil.cli.command_line import main
 from frazil.commit.head import Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
@@ -119,7 +119,7 @@ def test_the_command_line_takes_the_address(
     server: Running, remote: Catalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
     remote.create_table("shop.orders", SCHEMA).append(rows(1))
-    commands.load()
+    command_line.load_commands()
     assert main(["tables", "--catalog", server.uri]) == 0
     assert "shop.orders" in capfd.readouterr().out
 

@@ -20,10 +20,10 @@ def main() -> None:
         code = answer(os.environ)
         if code is not None:
             sys.exit(code)
-    from frazil.cli import commands
+    from frazil.cli.command_line import load_commands
     from frazil.cli.command_line import main as run
 
-    commands.load(sys.argv[1:])
+    load_commands(sys.argv[1:])
     code = run()
     # At its end Python searches everything for garbage, which takes a tenth of a command's time.
     # DuckDB's binding complains of what was not collected.
