@@ -79,11 +79,11 @@ def to_pyiceberg(table: Table, *, format_version: int = 3, **properties: str) ->
     """
     from frazil.serve import need_installed
     from frazil.table import Table
-    from frazil.table.catalog import check_shown_version
+    from frazil.table.catalog import check_published_version
 
     if not isinstance(table, Table):
         raise InvalidInput(f"expected a table of a catalog, not {type(table).__name__}")
-    check_shown_version(format_version)
+    check_published_version(format_version)
     need_installed()
     from frazil.serve.pyiceberg_objects import static_table
 

@@ -9,7 +9,7 @@ import pytest
 
 import frazil
 from frazil.cli.sql import print_result
-from frazil.cli.terminal.formats import Format, Shown
+from frazil.cli.terminal.formats import Format, RowDisplay
 from frazil.cli.terminal.sql_shell import Shell
 from frazil.sql.output.query_result import Result
 
@@ -35,7 +35,7 @@ def typed(
                     raise EOFError from None
 
             monkeypatch.setattr("builtins.input", line)
-            shown = Shown()
+            shown = RowDisplay()
             capsys.readouterr()
             Shell(catalog.session(), lambda found: print_result(found, shown), shown).loop()
             said = capsys.readouterr()

@@ -47,7 +47,7 @@ def test_a_request_that_takes_too_long_is_in_doubt_and_its_work_goes_on(
         original(*arguments, **more)  # type: ignore[arg-type]
         done.set()
 
-    monkeypatch.setattr(pointers, "create_namespace", slow)
+    monkeypatch.setattr(pointers.namespaces, "create", slow)
     with TestClient(build(service), base_url="http://127.0.0.1:8181") as client:
         answer = client.post("/v1/namespaces", json={"namespace": ["late"]})
         assert error_of(answer) == (504, "GatewayTimeoutException")
@@ -153,8 +153,8 @@ def test_no_secret_reaches_the_log(
         client.get("/v1/config")
         client.post("/v1/namespaces", content=b"{")
         monkeypatch.setattr(
-            service.catalog._pointers,
-            "list_namespaces",
+            service.catalog._pointers.namespaces,
+            "children",
             lambda *_: (_ for _ in ()).throw(RuntimeError("x")),
         )
         assert client.get("/v1/namespaces").status_code == 500

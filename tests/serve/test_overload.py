@@ -28,7 +28,7 @@ from frazil.serve.access.connections import Connections, _Writable, bounded
 from frazil.serve.access.principals import Principal, Rule
 from frazil.serve.app import build
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.native.group import Groups
 from frazil.serve.running import Running
 from frazil.serve.service import Service
@@ -477,13 +477,13 @@ def test_long_values_are_shown_in_part_and_read_in_part() -> None:
         }
     )
     expected = [
-        [shown_values.text(value) for value in table.column(at).to_pylist()] for at in range(3)
+        [display_values.text(value) for value in table.column(at).to_pylist()] for at in range(3)
     ]
     gc.collect()
     tracemalloc.start()
-    shown = [shown_values.texts(table.column(at)) for at in range(3)]
+    shown = [display_values.texts(table.column(at)) for at in range(3)]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert shown == expected
     assert peak < 8 << 20, peak
-    assert shown_values.texts(table["bytes"])[2] == b"short".hex()
+    assert display_values.texts(table["bytes"])[2] == b"short".hex()

@@ -188,7 +188,7 @@ def swap(shop: Shop) -> Sent:
     base = shop.head.load()
     changed = replace(base.metadata, properties={**base.metadata.properties, "owner": "me"})
     draft = remote_wire.draft_document(base, Draft(metadata=changed))
-    known = remote_wire.Known().document()
+    known = remote_wire.ClientState().document()
     return Sent(body={"swaps": [{"key": shop.head.key, "known": known, "draft": draft}]})
 
 

@@ -168,7 +168,7 @@ def test_appends_between_snapshots_are_read_by_option(
     table.delete("id < 10")
     table.append(sales(50, 53))
     start = {"start-snapshot-id": str(first)}
-    if frazil.spark.session.session_bridge.known_bridge(spark) is None:
+    if frazil.spark.session.session_bridge.bridge_if_any(spark) is None:
         with pytest.raises(Exception, match="start-snapshot-id needs a session with a Frazil"):
             load(spark, options, **start).count()
         return

@@ -159,7 +159,9 @@ class Ownership:
         self._location = self._places.folder(location)
         self._mine = {self._places.folder(folder): folder for folder in self.place.folders}
         self._mine.setdefault(self._location, location.rstrip("/"))
-        self._plain = tuple(f"{_plain(folder).rstrip('/')}/" for folder in self._mine.values())
+        self._own_folders = tuple(
+            f"{_with_one_scheme(folder).rstrip('/')}/" for folder in self._mine.values()
+        )
         sources = (metadata.properties.get(key) for key in SOURCES)
         borrowed = [TablePlace.of(_SOURCE, source, {}) for source in sources if source]
         tables = (*others.tables, *borrowed)
@@ -202,9 +204,10 @@ class Ownership:
     def may_delete(self, path: str) -> bool:
         """Whether a file that this table's metadata names lies where it may be deleted, unless a
         table among `sharers` reaches it too."""
-        text = _plain(path)
+        text = _with_one_scheme(path)
         tail = next(
-            (text[len(folder) :] for folder in self._plain if text.startswith(folder)), None
+            (text[len(folder) :] for folder in self._own_folders if text.startswith(folder)),
+            None,
         )
         if tail is None or _STRANGE.search(f"/{tail}"):
             return False  # another spelling may be in use elsewhere; orphan removal compares them
@@ -335,7 +338,7 @@ def collects_garbage(metadata: TableMetadata) -> bool:
     return GC_ENABLED.lenient(metadata.properties, otherwise=False)
 
 
-def _plain(path: str) -> str:
+def _with_one_scheme(path: str) -> str:
     """One text for the schemes that mean the same; nothing is looked up."""
     if is_local(path):
         return "/" + local_path(path).lstrip("/")

@@ -14,7 +14,7 @@ from frazil.cli.terminal.formats import (
     MAX_ROWS,
     Format,
     FormatOption,
-    Shown,
+    RowDisplay,
     print_first,
     print_rows,
     write_file,
@@ -69,7 +69,7 @@ def sql(
     if text is not None and file is not None:
         raise InvalidInput("give either SQL or --file, not both")
     session = open_catalog(catalog).session(threads=threads, memory_limit=memory_limit)
-    settings = Shown(format=format, max_rows=limit)
+    settings = RowDisplay(format=format, max_rows=limit)
     try:
         if text is None and file is None and to is None and sys.stdin.isatty():
             from frazil.cli.terminal.sql_shell import Shell
@@ -106,7 +106,7 @@ def _write(session: Session, text: str, file: Path, *, as_json: bool) -> None:
     output.emit_text(f"{counted(rows, 'row')} written to {file}", value, as_json=as_json)
 
 
-def print_result(result: Result, display: Shown, *, as_json: bool = False) -> None:
+def print_result(result: Result, display: RowDisplay, *, as_json: bool = False) -> None:
     """Print the rows of a statement: the first ones as a table, all in other formats."""
     if display.format is Format.TABLE and not as_json:
         print_first(

@@ -26,7 +26,7 @@ from frazil.serve.plan.planning import Cancelled
 from frazil.serve.rest_errors import no_namespace, no_table
 from frazil.serve.settings import Settings
 from frazil.serve.view.kept_files import KeptFiles
-from frazil.serve.view.published_view import Facade, ShownVersion
+from frazil.serve.view.published_view import Facade, PublishedVersion
 from frazil.serve.view.replay import Replay
 from frazil.table import Catalog, Table
 
@@ -141,7 +141,7 @@ class Service:
         self.cancelled_plans = Cancelled()
         self.watch = Watch()
         self.root_sizes: dict[str, int] = {}
-        self.publications: SingleFlight[ShownVersion] = SingleFlight()
+        self.publications: SingleFlight[PublishedVersion] = SingleFlight()
         self.facade = Facade(allow_client_gc=self.settings.allow_client_gc)
         self.kept_files = KeptFiles()
         self.lock = Lock()

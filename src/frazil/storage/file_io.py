@@ -105,13 +105,13 @@ class FileIOStorage(Counted):
             return len(self._io.new_input(path))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        yield from self._found(prefix, recursive=True)[1]
+        yield from self._listed(prefix, recursive=True)[1]
 
     def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
-        return self._found(folder, recursive=False)
+        return self._listed(folder, recursive=False)
 
-    def _found(self, folder: str, *, recursive: bool) -> tuple[Sequence[str], Sequence[FileInfo]]:
+    def _listed(self, folder: str, *, recursive: bool) -> tuple[Sequence[str], Sequence[FileInfo]]:
         import pyarrow.fs as pafs
 
         parts = urlsplit(folder)

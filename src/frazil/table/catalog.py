@@ -401,7 +401,7 @@ class Catalog:
         """
         from frazil.serve import need_installed
 
-        check_shown_version(format_version)
+        check_published_version(format_version)
         need_installed()
         from frazil.serve.pyiceberg_objects import in_process_catalog
 
@@ -417,7 +417,7 @@ class Catalog:
             return False
 
 
-def check_shown_version(format_version: int) -> None:
+def check_published_version(format_version: int) -> None:
     """Refuse a version that tables are not shown as."""
     if format_version not in (2, 3):
         raise InvalidInput(f"format_version is {format_version}; tables are shown as 2 or 3")

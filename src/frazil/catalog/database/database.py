@@ -157,7 +157,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection of this process."""
-        self._own_pool()
+        self._leave_pool_of_parent()
         self._pool.dispose()
 
     # What goes over the wire; a test of lost replies overrides these.
@@ -189,7 +189,7 @@ class Database:
 
     # Connections
 
-    def _own_pool(self) -> None:
+    def _leave_pool_of_parent(self) -> None:
         """After a fork, leave the parent's connections alone: closing one would end it for both."""
         if self._process != os.getpid():
             with self._lock:
@@ -198,7 +198,7 @@ class Database:
                     self._process = os.getpid()
 
     def _checkout(self) -> Any:
-        self._own_pool()
+        self._leave_pool_of_parent()
         try:
             return self._pool.raw_connection()
         except self._pool.errors as error:

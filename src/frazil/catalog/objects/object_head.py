@@ -88,7 +88,7 @@ class ObjectHead:
     def notes(self) -> Notes:
         return ObjectNotes(self._head.store, f"{self._head.folder}/_notes")
 
-    def own_objects(self) -> set[str]:
+    def head_objects(self) -> set[str]:
         """The objects that the head needs, as it was read last: itself, large parts and older
         snapshots."""
         names = self._stored_head.document.object_names

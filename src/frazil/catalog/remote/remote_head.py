@@ -26,7 +26,7 @@ from frazil.catalog.ownership import OtherTables, Ownership, TablePlace
 from frazil.catalog.remote import remote_wire
 from frazil.catalog.remote.remote_http import Requests, Unanswered
 from frazil.catalog.remote.remote_namespaces import RemoteNotes
-from frazil.catalog.remote.remote_wire import Document, Known
+from frazil.catalog.remote.remote_wire import ClientState, Document
 from frazil.catalog.sql.offers import entries_bytes
 from frazil.catalog.sql.sql_rows import Definition
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
@@ -92,11 +92,11 @@ class RemoteHead:
         except NotFound:
             return False
 
-    def known(self) -> Known:
+    def known(self) -> ClientState:
         """What the server need not send."""
         if self._definition is None:
-            return Known()
-        return Known(
+            return ClientState()
+        return ClientState(
             definition_id=self._definition.definition_id,
             sequence_number=self._state.metadata.last_sequence_number,
         )

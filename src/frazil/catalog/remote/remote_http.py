@@ -238,9 +238,9 @@ class Requests:
         self._path = parts.path.rstrip("/")
         host = f"[{self._host}]" if ":" in self._host else self._host
         self._name = host if parts.port is None else f"{host}:{parts.port}"
-        if not _is_plain(self._path + self._name):
+        if not _is_visible_ascii(self._path + self._name):
             raise InvalidInput("the server's address holds characters that an address cannot have")
-        if not _is_plain(token or ""):
+        if not _is_visible_ascii(token or ""):
             raise InvalidInput("the token holds characters that a token cannot have")
         self._is_secure = parts.scheme == "https"
         self._ca_file = ca_file
@@ -451,7 +451,7 @@ class RemoteConflict(CommitConflict):
         self.conflicts = tuple(conflicts)
 
 
-def _is_plain(text: str) -> bool:
+def _is_visible_ascii(text: str) -> bool:
     """Whether a text can stand in a line of a request: visible ASCII only."""
     return all("!" <= letter <= "~" for letter in text)
 

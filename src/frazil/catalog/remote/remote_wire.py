@@ -31,7 +31,7 @@ _MAX_HEADER_BYTES = 1 << 20
 
 
 @frozen
-class Known:
+class ClientState:
     """What a client has of a table: the id of its definition, and snapshots up to a sequence
     number."""
 
@@ -136,7 +136,7 @@ def history_of(document: Mapping[str, Any]) -> History:
 # States
 
 
-def state_document(state: State, definition: Definition, known: Known) -> Document:
+def state_document(state: State, definition: Definition, known: ClientState) -> Document:
     """A state for a client that has part of it."""
     document: Document = {
         "version": state.version,

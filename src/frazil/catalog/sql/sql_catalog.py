@@ -114,7 +114,7 @@ class SqlCatalog:
     def is_place(self, location: str) -> bool:
         """Whether a table or namespace of this database has its files at a location, or its
         metadata file there."""
-        return sql_places.is_known(self.database, location)
+        return sql_places.is_in_use(self.database, location)
 
     def tables_below(self, folder: str) -> list[tuple[Namespace, str]]:
         """Locations of tables inside a folder, with the namespaces that they are in."""
@@ -302,7 +302,7 @@ class SqlCatalog:
         names = sql_rows.name_parameters(self.name, name)
         try:
             with self.database.transaction() as transaction:
-                sql_schema.check_known(self.database, transaction)
+                sql_schema.check_layout(self.database, transaction)
                 key = {**names, "metadata_location": old, "rendered": rendered}
                 if not transaction.run(_UPGRADE, key):
                     raise DuplicateKey
@@ -331,7 +331,7 @@ class SqlCatalog:
         }
         try:
             with self.database.changing(f"renaming {old} to {new}") as transaction:
-                sql_schema.check_known(self.database, transaction)
+                sql_schema.check_layout(self.database, transaction)
                 self._need_namespace(transaction, new)
                 statement = _RENAME.format(table="iceberg_tables") + self._only_tables()
                 if not transaction.run(statement, key):
@@ -343,7 +343,7 @@ class SqlCatalog:
     def drop(self, identifier: TableName) -> None:
         name = Identifier.parse(identifier)
         with self.database.changing(f"dropping {name}") as transaction:
-            sql_schema.check_known(self.database, transaction)
+            sql_schema.check_layout(self.database, transaction)
             self._take_out(transaction, name)
 
     def purge(self, identifier: TableName) -> Purged:
@@ -355,7 +355,7 @@ class SqlCatalog:
             self.drop(name)
             return _purged(head, head.history())
         with self.database.changing(f"dropping {name}") as transaction:
-            sql_schema.check_known(self.database, transaction)
+            sql_schema.check_layout(self.database, transaction)
             table_id = self._table_id(transaction, name)
             history = History()
             if table_id is not None:
@@ -397,7 +397,7 @@ class SqlCatalog:
         kind = sql_schema.V4_TYPE if is_ours else sql_schema.TABLE_TYPE
         try:
             with self.database.transaction() as transaction:
-                sql_schema.check_known(self.database, transaction)
+                sql_schema.check_layout(self.database, transaction)
                 self._need_namespace(transaction, identifier)
                 if overwrite:
                     self._take_out(transaction, identifier, missing_ok=True)

@@ -403,7 +403,7 @@ def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) 
         with database.transaction() as transaction:
             applied = [head.apply(transaction, base, draft) for head, base, draft in swaps]
     except VersionMoved:
-        sql_schema.check_known(database, database)
+        sql_schema.check_layout(database, database)
         return Lost()
     except UncertainCommit as lost:
         return Unknown(cause=lost.cause)

@@ -75,17 +75,17 @@ def taken_by(source: Database | DatabaseTransaction, location: str) -> str | Non
             "short": f"file:{place}" if is_local(location) else place,
         },
     )
-    return _shown(*rows[0]) if rows else None
+    return _name_text(*rows[0]) if rows else None
 
 
 def client_locations(source: Database) -> Iterator[tuple[str, str, str]]:
     """Tables with a property that says where clients see them: name, location, and where."""
     for namespace, name, location, definition in source.rows(_SHOWN, {"clients": _CLIENTS}):
         exposed = client_location(location, _properties(definition))
-        yield _shown(namespace, name), canonical(location), canonical(exposed)
+        yield _name_text(namespace, name), canonical(location), canonical(exposed)
 
 
-def is_known(source: Database, location: str) -> bool:
+def is_in_use(source: Database, location: str) -> bool:
     """Whether a table has its files or its metadata file at a location, or a namespace its tables
     around it."""
     if taken_by(source, location) is not None or source.rows(_JSON_AT, {"path": location}):
@@ -128,14 +128,14 @@ def places(
             continue
         properties = _properties(definition)
         head = _opener(open, catalog, namespace, name)
-        tables.append(TablePlace.of(_shown(namespace, name), location, properties, open=head))
+        tables.append(TablePlace.of(_name_text(namespace, name), location, properties, open=head))
     for catalog, namespace, name, json_location in database.rows(_THEIRS):
         head = _opener(open, catalog, namespace, name)
-        tables.append(_of_others(_shown(namespace, name), json_location, storage, head))
+        tables.append(_of_others(_name_text(namespace, name), json_location, storage, head))
     return tables
 
 
-def _shown(namespace: str, name: str) -> str:
+def _name_text(namespace: str, name: str) -> str:
     return str(Identifier(namespace=undotted(namespace), name=name))
 
 

@@ -143,15 +143,15 @@ def prepare(database: Database) -> None:
     if layout is None or layout < LAYOUT_VERSION:
         _create(database)
     else:
-        _check_known(database, layout)
+        _check_layout(database, layout)
 
 
-def check_known(database: Database, source: Database | DatabaseTransaction) -> None:
+def check_layout(database: Database, source: Database | DatabaseTransaction) -> None:
     """Refuse a layout that a newer version has made since the catalog was opened."""
-    _check_known(database, source.rows(_READ_LAYOUT)[0][0])
+    _check_layout(database, source.rows(_READ_LAYOUT)[0][0])
 
 
-def _check_known(database: Database, layout: int) -> None:
+def _check_layout(database: Database, layout: int) -> None:
     if layout > LAYOUT_VERSION:
         raise Unsupported(
             f"{database.uri}: the catalog has layout {layout}; this version knows "
@@ -190,7 +190,7 @@ def _create(database: Database) -> None:
             transaction.run(statement)
         layout = transaction.rows(_READ_LAYOUT)[0][0]
         if layout is not None:
-            _check_known(database, layout)  # another session was here since it was looked at
+            _check_layout(database, layout)  # another session was here since it was looked at
         transaction.run("DELETE FROM frazil_layout")
         transaction.run(f"INSERT INTO frazil_layout VALUES ({LAYOUT_VERSION})")
 

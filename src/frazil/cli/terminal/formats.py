@@ -191,7 +191,7 @@ MAX_ROWS: Final = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Shown:
+class RowDisplay:
     """The format of rows, how many of them, and whether times are told. A shell changes it."""
 
     format: Format = Format.TABLE

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from frazil.cli.terminal import output
-from frazil.cli.terminal.formats import MAX_ROWS, Format, Shown
+from frazil.cli.terminal.formats import MAX_ROWS, Format, RowDisplay
 from frazil.errors import FrazilError
 from frazil.filter.text.quotes import quoted
 from frazil.sql.output.query_result import Result
@@ -38,11 +38,11 @@ class Shell:
     """Reads statements from a terminal and prints their results."""
 
     def __init__(
-        self, session: Session, show: Callable[[Result], None], display: Shown | None = None
+        self, session: Session, show: Callable[[Result], None], display: RowDisplay | None = None
     ) -> None:
         self._session = session
         self._show = show
-        self._shown = Shown() if display is None else display
+        self._shown = RowDisplay() if display is None else display
         self._shown.more = "more with .maxrows"
         self._words = Words(session)
         self._matching: list[str] = []

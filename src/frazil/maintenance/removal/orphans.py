@@ -188,8 +188,8 @@ def json_files(handle: TableHandle, history: History | None = None) -> set[str]:
 
 def catalog_objects(handle: TableHandle) -> set[str]:
     """Objects in the table's folders in which its catalog keeps its state."""
-    own_objects = getattr(handle.head, "own_objects", None)
-    return set() if own_objects is None else own_objects()
+    head_objects = getattr(handle.head, "head_objects", None)
+    return set() if head_objects is None else head_objects()
 
 
 def _is_kept(path: str, folders: tuple[str, ...]) -> bool:

@@ -25,7 +25,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.summary_totals import has_column_files, number
 from frazil.format.vectors import puffin
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.leaf import ROOT, partitions
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import bins
@@ -73,8 +73,8 @@ def show(service: Service, call: Request) -> Response:
             "rows": row.get("record_count"),
             "bytes": row.get("file_size_in_bytes"),
             "sequence": row.get("tracking.sequence_number"),
-            "first_row_id": shown_values.text(row.get("tracking.first_row_id")),
-            "added_by": shown_values.ids([row.get("tracking.snapshot_id")])[0],
+            "first_row_id": display_values.text(row.get("tracking.first_row_id")),
+            "added_by": display_values.ids([row.get("tracking.snapshot_id")])[0],
             "leaf": ROOT if leaf is None else leaf.location,
             "position": row.get(POSITION),
             "partition": partitions(subject, entry)[0],
@@ -157,7 +157,7 @@ def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
 
 
 def _only(column: Any) -> str | None:
-    return None if column is None else shown_values.texts(column)[0]
+    return None if column is None else display_values.texts(column)[0]
 
 
 def _footer(subject: Subject, path: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
         "offset": offset,
         "bytes": length,
         "rows": count,
-        "by": shown_values.ids([row.get("tracking.modified_snapshot_id")])[0],
+        "by": display_values.ids([row.get("tracking.modified_snapshot_id")])[0],
         "bins": None,
         "error": None,
     }

@@ -17,7 +17,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.entries.stats import TrackedField
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.pages.plan_page import scan_of
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject, whole
@@ -121,7 +121,7 @@ def show(service: Service, call: Request) -> Response:
             "dead": int((~live).sum()),
             "matching": int(view.matching.sum()),
             "bytes": root.root_bytes if leaf is None else leaf.file_size_in_bytes,
-            "written_by": shown_values.ids([None if leaf is None else leaf.snapshot_id])[0],
+            "written_by": display_values.ids([None if leaf is None else leaf.snapshot_id])[0],
             "format_version": 4 if leaf is None else leaf.format_version,
             "columns": [column for column in (_column(view, c) for c in columns) if column],
             "cells": _cells(view, chosen),
@@ -184,8 +184,8 @@ def _column(view: LeafView, column: TrackedField) -> dict[str, Any] | None:
         low, high = scale.places(lower)[0], scale.places(upper)[0]
         about["leaf"] = None if low is None or high is None else [low, high]
         about["lo_text"], about["hi_text"] = (
-            shown_values.texts(lower)[0],
-            shown_values.texts(upper)[0],
+            display_values.texts(lower)[0],
+            display_values.texts(upper)[0],
         )
         nulls = stats_key(column.id, "null_value_count")
         if view.root.root.has(nulls):
@@ -237,7 +237,7 @@ def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
             None if view.judge is None else bool(is_match) for is_match in view.matching[rows]
         ],
         "kind": [_KINDS.get(kind, "other") for kind in part.pylist("content_type")],
-        "added_by": shown_values.ids(part.pylist("tracking.snapshot_id")),
+        "added_by": display_values.ids(part.pylist("tracking.snapshot_id")),
         "sequence": part.pylist("tracking.sequence_number"),
         "bounds": _bounds(part, view.root.columns),
         "partition": partitions(subject, part),
@@ -250,8 +250,8 @@ def _bounds(part: EntryBatch, columns: tuple[TrackedField, ...]) -> dict[str, An
         bounds = Bounds.of(part, column.id, column.type)
         if bounds is not None:
             by_id[str(column.id)] = {
-                "lo": shown_values.texts(bounds.lower, max_length=60),
-                "hi": shown_values.texts(bounds.upper, max_length=60),
+                "lo": display_values.texts(bounds.lower, max_length=60),
+                "hi": display_values.texts(bounds.upper, max_length=60),
             }
     return by_id
 
@@ -262,7 +262,7 @@ def partitions(subject: Subject, part: EntryBatch) -> list[str]:
     specs = metadata.specs_by_id()
     texts: list[str] = []
     columns = {
-        field.field_id: shown_values.texts(
+        field.field_id: display_values.texts(
             part.column(partition_key(field.field_id)), max_length=60
         )
         for spec in metadata.partition_specs

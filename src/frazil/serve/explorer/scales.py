@@ -20,7 +20,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import promote
 from frazil.iceberg.types import IcebergType
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.value_classes import field, frozen
 
 Kind = Literal["linear", "log", "rank"]
@@ -129,7 +129,7 @@ class Scale:
             if not self.ranks:
                 return ""
             return (
-                shown_values.text(self.ranks[round(place * (len(self.ranks) - 1))], max_length=60)
+                display_values.text(self.ranks[round(place * (len(self.ranks) - 1))], max_length=60)
                 or ""
             )
         if self.kind == "log" and self.high > self.low:

@@ -25,7 +25,7 @@ from frazil.format.metadata.summary_totals import number
 from frazil.format.vectors import bitmap
 from frazil.maintenance.removal.reachable import root_address
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.service import Service
@@ -121,13 +121,13 @@ def show(service: Service, call: Request) -> Response:
     subject = Subject.of(service, call)
     column_ids = call.query.get("columns")
     body = _body(RootView(subject, subject.columns(column_ids)))
-    base = _known(subject, call.query.get("base"))
+    base = _base_subject(subject, call.query.get("base"))
     if base is None:
         return Response(body=body)
     return Response(body=step(_body(RootView(base, base.columns(column_ids))), body))
 
 
-def _known(subject: Subject, base: str | None) -> Subject | None:
+def _base_subject(subject: Subject, base: str | None) -> Subject | None:
     """The table at another snapshot, when it still has it."""
     snapshot_ids = {str(snapshot.snapshot_id) for snapshot in subject.table.snapshots()}
     if base is None or base not in snapshot_ids or subject.snapshot is None:
@@ -194,7 +194,7 @@ def _leaves(view: RootView) -> dict[str, Any]:
             for leaf in leaves
         ],
         "format_version": [leaf.format_version for leaf in leaves],
-        "written_by": shown_values.ids([leaf.snapshot_id for leaf in leaves]),
+        "written_by": display_values.ids([leaf.snapshot_id for leaf in leaves]),
         "fresh": view.fresh,
         "died": died(root, leaves),
         "dead_bins": {
@@ -298,8 +298,8 @@ def _column(view: RootView, column: TrackedField) -> dict[str, Any] | None:
         "leaves": {
             "lo": scale.places(lower),
             "hi": scale.places(upper),
-            "lo_text": shown_values.texts(lower, max_length=60),
-            "hi_text": shown_values.texts(upper, max_length=60),
+            "lo_text": display_values.texts(lower, max_length=60),
+            "hi_text": display_values.texts(upper, max_length=60),
             "nulls": view.root.pylist(nulls, rows) if view.root.has(nulls) else [None] * len(rows),
         },
         "inline": {"lo": cells[0], "hi": cells[1]},

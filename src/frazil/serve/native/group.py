@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from frazil.catalog.remote.remote_wire import Definitions, Known, state_document
+from frazil.catalog.remote.remote_wire import ClientState, Definitions, state_document
 from frazil.catalog.sql.sql_head import SqlHead
 from frazil.commit.change import Change
 from frazil.commit.context import CommitContext
@@ -63,7 +63,7 @@ class Append:
     data: memoryview
     branch: str
     summary: Mapping[str, str]
-    known: Known
+    known: ClientState
     since_version: int
     since_sequence_number: int
     is_repeated: bool
@@ -267,7 +267,7 @@ class _Table:
             self._history.add(state.version, result.snapshots)
         else:  # a swap in doubt had landed, and others came before it was found
             self._history.search(state)
-        rendered: dict[tuple[int, Known], bytes] = {}
+        rendered: dict[tuple[int, ClientState], bytes] = {}
         for append in group:
             if not append.answer.done():
                 self._answer(append, state, rendered)
@@ -323,7 +323,7 @@ class _Table:
         return fitting
 
     def _answer(
-        self, append: Append, state: State, rendered: dict[tuple[int, Known], bytes]
+        self, append: Append, state: State, rendered: dict[tuple[int, ClientState], bytes]
     ) -> None:
         """Answer an append. Writers of one group mostly know the same: what one is told is
         rendered once."""
@@ -334,7 +334,7 @@ class _Table:
             answer = rendered[key] = self._rendered(snapshot, state, append.known)
         append.answer.set_result(answer)
 
-    def _rendered(self, snapshot: Snapshot, state: State, known: Known) -> bytes:
+    def _rendered(self, snapshot: Snapshot, state: State, known: ClientState) -> bytes:
         summary = snapshot.summary
         leaves = summary.get(LEAVES_WRITTEN, "0")
         definition = self._definitions.of("", state.metadata)

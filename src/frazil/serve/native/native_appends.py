@@ -87,7 +87,7 @@ class Appends:
             header_bytes, entries = remote_wire.unframed(body)
             header: native_wire.Append = decoded(header_bytes, native_wire.Append)
             tables = cast("NativeTables | None", self._service.native)
-            head = None if tables is None else tables.known_head(header.key)
+            head = None if tables is None else tables.cached_head(header.key)
             if tables is None or head is None:
                 return None
             pending = asyncio.wrap_future(tables.groups.append(head, header, entries))

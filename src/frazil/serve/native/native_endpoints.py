@@ -85,18 +85,18 @@ def _drop_namespace(service: Service, call: Request, body: native_wire.InNamespa
 # Views
 
 
-def _shown(state: ViewState) -> Document:
+def _view_document(state: ViewState) -> Document:
     return {"metadata": state.metadata, "version": state.version}
 
 
 def _create_view(service: Service, call: Request, body: native_wire.CreateView) -> Document:
     identifier = call.named("write", body.name)
     metadata = checked_view(service, call, identifier.namespace, body.metadata)
-    return _shown(service.catalog._pointers.views.create(identifier, metadata))
+    return _view_document(service.catalog._pointers.views.create(identifier, metadata))
 
 
 def _load_view(service: Service, call: Request, body: native_wire.Named) -> Document:
-    return _shown(service.catalog._pointers.views.load(call.named("read", body.name)))
+    return _view_document(service.catalog._pointers.views.load(call.named("read", body.name)))
 
 
 def _view_exists(service: Service, call: Request, body: native_wire.Named) -> Document:
@@ -113,7 +113,7 @@ def _replace_view(service: Service, call: Request, body: native_wire.ReplaceView
     identifier = call.named("write", body.name)
     base = ViewState(identifier=identifier, metadata={}, version=body.version)
     metadata = checked_view(service, call, identifier.namespace, body.metadata)
-    return _shown(service.catalog._pointers.views.replace(base, metadata))
+    return _view_document(service.catalog._pointers.views.replace(base, metadata))
 
 
 def _rename_view(service: Service, call: Request, body: native_wire.Rename) -> Document:

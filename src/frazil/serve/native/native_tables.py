@@ -18,7 +18,7 @@ from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import SOURCES, OtherTables, TablePlace, relevant_to
 from frazil.catalog.remote import remote_wire
-from frazil.catalog.remote.remote_wire import Definitions, Document, Known
+from frazil.catalog.remote.remote_wire import ClientState, Definitions, Document
 from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.catalog.sql.sql_head import SqlHead
 from frazil.commit.head import Draft, Landed, State, Unknown
@@ -72,7 +72,7 @@ class NativeTables:
         head = self._heads.get(key)
         return self.keep(self.pointers.load_key(key)) if head is None else head
 
-    def known_head(self, key: str) -> SqlHead | None:
+    def cached_head(self, key: str) -> SqlHead | None:
         """The head of a table that has been used before."""
         return self._heads.get(key)
 
@@ -87,7 +87,7 @@ class NativeTables:
         self._heads.pop(key, None)
         self.definitions.forget(key)
 
-    def document(self, key: str, state: State, known: Known) -> Document:
+    def document(self, key: str, state: State, known: ClientState) -> Document:
         """A state for a client that has part of it."""
         definition = self.definitions.of(key, state.metadata)
         return remote_wire.state_document(state, definition, known)
@@ -131,7 +131,7 @@ def _entered(service: Service, head: TableHead) -> Document:
     if isinstance(head, SqlHead):
         native = tables_of(service)
         native.keep(head)
-        return {"key": head.key, "state": native.document(head.key, head.state, Known())}
+        return {"key": head.key, "state": native.document(head.key, head.state, ClientState())}
     return {"legacy": head.state.metadata_location}
 
 
@@ -339,7 +339,7 @@ class _Prepared:
     head: SqlHead
     base: State
     draft: Draft
-    known: Known
+    known: ClientState
 
 
 def _swap(service: Service, call: Request, body: native_wire.Swap) -> Document:

@@ -93,15 +93,15 @@ class Upgrade(Shape):
     table: TableShape
 
 
-class KnownShape(Shape):
+class ClientStateShape(Shape):
     """What the client has of a table."""
 
     definition_id: str = ""
     sequence_number: Long = -1
 
-    def value(self) -> remote_wire.Known:
+    def value(self) -> remote_wire.ClientState:
         """As both sides use it."""
-        return remote_wire.Known(
+        return remote_wire.ClientState(
             definition_id=self.definition_id, sequence_number=self.sequence_number
         )
 
@@ -110,7 +110,7 @@ class Keyed(Shape):
     """A table by its key."""
 
     key: str
-    known: KnownShape = msgspec.field(default_factory=KnownShape)
+    known: ClientStateShape = msgspec.field(default_factory=ClientStateShape)
 
 
 class MaybeKeyed(Shape):
@@ -124,7 +124,7 @@ class WithId(Shape):
 
     key: str
     id: Long
-    known: KnownShape = msgspec.field(default_factory=KnownShape)
+    known: ClientStateShape = msgspec.field(default_factory=ClientStateShape)
 
 
 class WithIds(Shape):
@@ -151,7 +151,7 @@ class SwapShape(Shape):
     """One table to swap."""
 
     key: str
-    known: KnownShape
+    known: ClientStateShape
     draft: DraftShape
     turn: str | None = None
 
@@ -182,7 +182,7 @@ class Append(Shape):
     summary: dict[str, str]
     append_id: Long
     writer: str
-    known: KnownShape
+    known: ClientStateShape
     since_version: Long
     since_sequence_number: Long
     is_repeated: bool = False

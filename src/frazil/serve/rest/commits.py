@@ -58,7 +58,7 @@ from frazil.serve.rest.translate import Net, change_of
 from frazil.serve.rest_errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.service import Service
 from frazil.serve.view import kept_files
-from frazil.serve.view.published_view import head_of, own_properties, shown_version
+from frazil.serve.view.published_view import client_properties, head_of, published_version
 from frazil.serve.wire import wire
 from frazil.value_classes import dataclass, field, frozen, replace
 
@@ -108,7 +108,7 @@ def _answered(
     """The table after a commit that landed: an error here must not look like a refusal."""
     try:
         table = service.table(identifier)
-        version = max(2, shown_version(table.metadata, call.format_version))
+        version = max(2, published_version(table.metadata, call.format_version))
         for snapshot_id, branch in _branches(posted.updates, _snapshots(posted)).items():
             if branch is None:  # staged: no name leads to it, and it is to be seen all the same
                 snapshot = table._handle.snapshot(snapshot_id)
@@ -183,7 +183,7 @@ def _land(
         for identifier, request in posted:
             handle = service.table(identifier)._handle
             handle.check_writable()
-            if not _is_known(handle, request):
+            if not _has_landed(handle, request):
                 table_endpoints.need_older(service, call, handle.metadata)
                 works.append(
                     _Work(
@@ -230,7 +230,7 @@ def _snapshots(posted: wire.CommitTable) -> dict[int, wire.PostedSnapshot]:
     }
 
 
-def _is_known(handle: TableHandle, posted: wire.CommitTable) -> bool:
+def _has_landed(handle: TableHandle, posted: wire.CommitTable) -> bool:
     """Whether a commit landed before and is repeated: its snapshots are in the table."""
     snapshot_ids = _snapshots(posted)
     return bool(snapshot_ids) and all(
@@ -306,7 +306,7 @@ def _check_repeated(service: Service, identifier: Identifier, posted: wire.Commi
     handle = service.table(identifier)._handle
     uuids = {u.uuid.lower() for u in posted.updates if isinstance(u, wire.AssignUuid)}
     if str(handle.metadata.table_uuid) in uuids and (
-        not _snapshots(posted) or _is_known(handle, posted)
+        not _snapshots(posted) or _has_landed(handle, posted)
     ):
         return
     raise RestError(
@@ -354,7 +354,7 @@ class _Work:
         for requirement in self.posted.requirements:
             metadata_updates.check(requirement, state.metadata)
         self.handle.state = state
-        version = shown_version(state.metadata, self.call.format_version)
+        version = published_version(state.metadata, self.call.format_version)
         return _Plan(
             service=self.service,
             posted=self.posted,
@@ -425,7 +425,7 @@ class _Plan:
                 if isinstance(update, wire.SetRef) and update.snapshot_id not in snapshots:
                     self._need_snapshot(update)
                 if isinstance(update, wire.SetProperties):
-                    update = self._own(update, state.metadata)
+                    update = self._client_properties(update, state.metadata)
                 pending.append(update)
         last = flush()
         if last:
@@ -511,10 +511,12 @@ class _Plan:
             )
         return as_vectors(difference, self.handle, self.handle.snapshot(base), storage)
 
-    def _own(self, update: wire.SetProperties, metadata: TableMetadata) -> wire.SetProperties:
+    def _client_properties(
+        self, update: wire.SetProperties, metadata: TableMetadata
+    ) -> wire.SetProperties:
         """Without properties that the client was shown and sends back."""
         gc = self.service.settings.allow_client_gc
-        properties = own_properties(update.updates, metadata, allow_client_gc=gc)
+        properties = client_properties(update.updates, metadata, allow_client_gc=gc)
         return wire.SetProperties(updates=properties)
 
     def _need_snapshot(self, update: wire.SetRef) -> None:

@@ -59,8 +59,8 @@ def load_namespace(service: Service, call: Request) -> Response:
     service.need_namespace(namespace)
     properties = service.catalog._pointers.namespaces.properties(namespace)
     place = default_location(service, namespace)
-    shown_properties = properties if place is None else {LOCATION: place, **properties}
-    return Response(body={"namespace": list(namespace), "properties": shown_properties})
+    published_properties = properties if place is None else {LOCATION: place, **properties}
+    return Response(body={"namespace": list(namespace), "properties": published_properties})
 
 
 def namespace_exists(service: Service, call: Request) -> Response:

@@ -37,7 +37,7 @@ from frazil.serve.plan.planning import part_of, snapshot_of
 from frazil.serve.rest import table_endpoints
 from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
-from frazil.serve.view.published_view import head_of, shown_version
+from frazil.serve.view.published_view import head_of, published_version
 from frazil.serve.wire import wire_plans
 from frazil.serve.wire.wire_plans import Planned, PlanState, Tasks
 
@@ -160,7 +160,7 @@ def _tasks(service: Service, call: Request, handle: TableHandle, state: PlanStat
         max_files=max(MIN_PLAN_FILES, min(MAX_PLAN_FILES, MAX_PLAN_BYTES // a_file)),
     )
     positions = None
-    version = max(2, shown_version(handle.metadata, call.format_version))
+    version = max(2, published_version(handle.metadata, call.format_version))
     if version < 3:
         snapshot = snapshot_of(handle, state.snapshot_id)
         service.facade.list_of(handle, snapshot, version)  # writes what is not there yet

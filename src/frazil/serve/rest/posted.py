@@ -58,7 +58,7 @@ class PostedFiles:
     def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
         """What a posted list changes of the one it is based on."""
         after = self._listed(posted, snapshot_id)
-        base_names = None if base is None else self._known(base)
+        base_names = None if base is None else self._listed_paths(base)
         if base_names is not None and base_names <= after.keys():  # then only the names are needed
             fresh = self._manifests(ref for name, ref in after.items() if name not in base_names)
             return net(fresh, self._manifests(()), self._positions)
@@ -87,7 +87,7 @@ class PostedFiles:
             for path in paths.spelled(self.location, batch.column("location")).to_pylist():
                 self.fence.allowed(path)
 
-    def _known(self, path: str) -> set[str] | None:
+    def _listed_paths(self, path: str) -> set[str] | None:
         manifests = self.manifests_of(path)
         if manifests is None:
             return None

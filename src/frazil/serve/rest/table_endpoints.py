@@ -43,7 +43,7 @@ from frazil.serve.rest.locations import (
 from frazil.serve.rest_errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.service import Service
 from frazil.serve.view import published_view
-from frazil.serve.view.published_view import ShownVersion, head_of
+from frazil.serve.view.published_view import PublishedVersion, head_of
 from frazil.serve.wire import wire
 from frazil.table import Table
 
@@ -134,7 +134,7 @@ def _loaded(service: Service, call: Request, table: Table) -> Response:
 
 def _published(
     service: Service, identifier: Identifier, table: Table, format_version: int | None
-) -> ShownVersion:
+) -> PublishedVersion:
     """The table as it is, or as it is by now: a version that others have left behind may have lost
     its files meanwhile, which does not mean that the table is gone."""
     with cancellation.under(None):
@@ -149,7 +149,7 @@ def _published(
 
 
 def _pass_on(
-    publishing: Future[ShownVersion],
+    publishing: Future[PublishedVersion],
     answer: Future[Response],
     service: Service,
     call: Request,
@@ -272,7 +272,7 @@ def table_response(service: Service, table: Table, call: Request) -> Response:
 
 
 def version_response(
-    service: Service, call: Request, table: Table, version: ShownVersion
+    service: Service, call: Request, table: Table, version: PublishedVersion
 ) -> Response:
     if call.headers.get("user-agent", "").lower().startswith(_READS_BELOW_LOCATION):
         version = service.facade.copied_below(table._handle, version)

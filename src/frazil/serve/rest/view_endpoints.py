@@ -39,7 +39,7 @@ def create_view(service: Service, call: Request) -> Response:
     location = request.location or service.catalog._pointers.location_for(identifier)
     metadata = view_metadata.new_view(request, location=location.rstrip("/"))
     _check_places(service, call, identifier.namespace, metadata)
-    return _shown(service, _entered(service, identifier, metadata))
+    return _view_response(service, _entered(service, identifier, metadata))
 
 
 def register_view(service: Service, call: Request) -> Response:
@@ -55,12 +55,12 @@ def register_view(service: Service, call: Request) -> Response:
         raise bad_request(f"{request.metadata_location}: is not view metadata: {error}") from error
     metadata = checked_view(service, call, identifier.namespace, metadata)
     entered = _entered(service, identifier, metadata)
-    return _shown(service, entered, location=request.metadata_location)
+    return _view_response(service, entered, location=request.metadata_location)
 
 
 def load_view(service: Service, call: Request) -> Response:
     """GET."""
-    return _shown(service, _loaded(service, call.identifier("view")))
+    return _view_response(service, _loaded(service, call.identifier("view")))
 
 
 def view_exists(service: Service, call: Request) -> Response:
@@ -88,7 +88,7 @@ def replace_view(service: Service, call: Request) -> Response:
         if _file_of(after, 0) != _file_of(base.metadata, 0):
             _check_places(service, call, identifier.namespace, after)
         try:
-            return _shown(service, service.catalog._pointers.views.replace(base, after))
+            return _view_response(service, service.catalog._pointers.views.replace(base, after))
         except CommitConflict:
             continue
     raise conflict(f"Cannot commit: view {identifier} keeps changing")
@@ -160,7 +160,7 @@ def checked_view(
     return metadata  # a view without a place is one of a catalog without a warehouse
 
 
-def _shown(service: Service, view: ViewState, *, location: str | None = None) -> Response:
+def _view_response(service: Service, view: ViewState, *, location: str | None = None) -> Response:
     """A view as an answer. Its metadata file is written when somebody first sees the version."""
     metadata = dict(view.metadata)
     where = location or _file_of(metadata, view.version)

@@ -66,7 +66,7 @@ _Kept = TypeVar("_Kept")
 
 
 @frozen
-class ShownVersion:
+class PublishedVersion:
     """One version of a table as clients see it; `document` is the metadata JSON."""
 
     metadata_location: str
@@ -89,14 +89,14 @@ class Facade:
         """Folders of clients that are known to be there."""
         self._named: dict[str, frozenset[str]] = {}
 
-    def show(self, handle: TableHandle, format_version: int | None = None) -> ShownVersion:
+    def show(self, handle: TableHandle, format_version: int | None = None) -> PublishedVersion:
         """The table as the handle last loaded it, published now if no client has loaded it
         before."""
         head = head_of(handle)
         metadata = handle.metadata
         if metadata.format_version < FORMAT_VERSION:
             return self._as_it_is(handle)
-        version = shown_version(metadata, format_version)
+        version = published_version(metadata, format_version)
         if _merge_column_files(handle, version):
             return self.show(handle, format_version)
         if version < 2 and _has_deletes(head.history()):
@@ -132,9 +132,9 @@ class Facade:
             head.notes.add({key: note})
         _forget_documents(handle, version, previous_max(metadata))
         self._remember(where, document)
-        return _shown(where, document, version)
+        return _published(where, document, version)
 
-    def copied_below(self, handle: TableHandle, version: ShownVersion) -> ShownVersion:
+    def copied_below(self, handle: TableHandle, version: PublishedVersion) -> PublishedVersion:
         """The same with its metadata file below the location that clients see, for those that look
         for it nowhere else. The copy is garbage to everybody: it is there again when it is asked
         for."""
@@ -189,21 +189,21 @@ class Facade:
         log = [entry for entry in entries if int(entry.snapshot_id) in listed_ids]
         return History(snapshots=tuple(snapshots), snapshot_log=tuple(log))
 
-    def _as_it_is(self, handle: TableHandle) -> ShownVersion:
+    def _as_it_is(self, handle: TableHandle) -> PublishedVersion:
         """A v1 to v3 table of the same catalog: its own metadata."""
         where = handle.state.metadata_location
         if where is None:
             raise NotFound(f"{handle.name}: has no metadata file")
         return self._read(handle, where, handle.metadata.format_version)
 
-    def _read(self, handle: TableHandle, where: str, version: int) -> ShownVersion:
+    def _read(self, handle: TableHandle, where: str, version: int) -> PublishedVersion:
         document = self._recent.get(where)
         if document is None:
             document = handle.storage.read(where)
             self._remember(where, document)
         elif not handle.storage.exists(where):
             raise NotFound(f"Failed to open input stream for file: {where}: it was deleted")
-        return _shown(where, document, version)
+        return _published(where, document, version)
 
     def _remember(self, where: str, document: bytes) -> None:
         _keep(self._recent, where, document)
@@ -218,7 +218,7 @@ def _keep(kept: dict[str, _Kept], key: str, value: _Kept) -> None:
     kept[key] = value
 
 
-def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
+def published_version(metadata: TableMetadata, asked: int | None = None) -> int:
     """The format version clients see: what is asked for, or the table's own; v3 whenever a column
     needs it."""
     wished_version = SERVE_FORMAT_VERSION.lenient(metadata.properties, otherwise=3)
@@ -231,7 +231,7 @@ def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
     return version
 
 
-def shown_properties(
+def published_properties(
     metadata: TableMetadata, version: int, *, allow_client_gc: bool = False
 ) -> dict[str, str]:
     """The properties clients see. Those of version 1 cannot delete rows beside files."""
@@ -240,12 +240,12 @@ def shown_properties(
     return {**defaults, **properties, **_FORCED, **({} if allow_client_gc else _NO_COLLECTION)}
 
 
-def own_properties(
+def client_properties(
     sent: Mapping[str, str], metadata: TableMetadata, *, allow_client_gc: bool = False
 ) -> dict[str, str]:
     """Properties that a client sends without those that it was shown and the table has not: what
     the server adds to an answer is not stored when it comes back."""
-    sent_before = shown_properties(metadata, 3, allow_client_gc=allow_client_gc)
+    sent_before = published_properties(metadata, 3, allow_client_gc=allow_client_gc)
     properties = metadata.properties
     own_ones = {k: v for k, v in sent.items() if sent_before.get(k) != v or properties.get(k) == v}
     return without_empty(own_ones)
@@ -258,7 +258,7 @@ def staged_document(
     return _document(
         metadata,
         History(),
-        shown_version(metadata, format_version),
+        published_version(metadata, format_version),
         allow_client_gc=allow_client_gc,
     )
 
@@ -390,7 +390,7 @@ def _document(
         metadata,
         format_version=version,
         location=client_location(metadata.location, metadata.properties),
-        properties=shown_properties(metadata, version, allow_client_gc=allow_client_gc),
+        properties=published_properties(metadata, version, allow_client_gc=allow_client_gc),
         sort_orders=orders,
         refs={
             name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in snapshot_ids
@@ -439,9 +439,9 @@ def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
             continue
 
 
-def _shown(where: str, document: bytes, version: int) -> ShownVersion:
+def _published(where: str, document: bytes, version: int) -> PublishedVersion:
     name = where.rpartition("/")[2]
-    return ShownVersion(
+    return PublishedVersion(
         metadata_location=where, document=document, format_version=version, etag=f'"{name}"'
     )
 
@@ -457,9 +457,9 @@ def head_of(handle: TableHandle) -> TableHead:
 
 __all__ = [
     "Facade",
-    "ShownVersion",
+    "PublishedVersion",
+    "client_properties",
     "head_of",
-    "own_properties",
-    "shown_properties",
-    "shown_version",
+    "published_properties",
+    "published_version",
 ]

@@ -48,14 +48,14 @@ class Replay:
             busy = self._busy.setdefault(name, Lock())
         try:
             with busy:
-                return self._known(name, call, again) or self._kept(
+                return self._noted_response(name, call, again) or self._kept(
                     name, call, handle, keeps_body=again is None
                 )
         finally:
             with self._lock:
                 self._busy.pop(name, None)
 
-    def _known(
+    def _noted_response(
         self, name: str, call: Request, again: Callable[[], Response] | None
     ) -> Response | None:
         note = self._notes.get([name]).get(name)

@@ -158,7 +158,9 @@ class Bridge(Answers):
                 self._held.popitem(last=False)
         scan = self._held[token].scan
         prepare(self.spark, (field.field_type for field in scan.table_schema.fields))
-        table = TableToken(table=_plain(scan), scan=replace(scan, columns=None, matching=None))
+        table = TableToken(
+            table=_whole_table(scan), scan=replace(scan, columns=None, matching=None)
+        )
         described = {**table.described(""), "token": token, "writable": False}
         return token, self.frame(described, metadata_columns)
 
@@ -404,7 +406,7 @@ def _files_of(scan: Scan) -> int:
     return int(count)
 
 
-def _plain(scan: Scan) -> Table:
+def _whole_table(scan: Scan) -> Table:
     from frazil.table.table import Table
 
     return Table(scan._handle)

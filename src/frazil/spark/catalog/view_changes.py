@@ -123,7 +123,7 @@ def changed_view(
             updates, removals = change.get("set", {}), change.get("remove", ())
             set_view_properties(catalog, str(name), updates, removals)
         case _:
-            return _shown(catalog, own_name, path)
+            return _create_statement(catalog, own_name, path)
     return _nothing()
 
 
@@ -149,7 +149,7 @@ def _listed(catalog: Catalog, namespace: tuple[str, ...], pattern: str | None) -
     )
 
 
-def _shown(catalog: Catalog, own_name: str, path: tuple[str, ...]) -> pa.Table:
+def _create_statement(catalog: Catalog, own_name: str, path: tuple[str, ...]) -> pa.Table:
     view = loaded_view(catalog, own_name, path)
     assert view is not None
     names = sql.StructType.fromJson(json.loads(view["schema"])).names

@@ -128,7 +128,7 @@ def _change(
             position=tasks[at].position,
             first_row_id=tasks[at].source.first_row_id,
         )
-        for at, positions in _found(spark, scan, tasks)
+        for at, positions in _deleted_positions(spark, scan, tasks)
     )
     return Change(
         branch=table.branch_name,
@@ -140,7 +140,9 @@ def _change(
     )
 
 
-def _found(spark: SparkSession, scan: Scan, tasks: list[Task]) -> Iterator[tuple[int, Positions]]:
+def _deleted_positions(
+    spark: SparkSession, scan: Scan, tasks: list[Task]
+) -> Iterator[tuple[int, Positions]]:
     """Per task that loses rows: its place, and the positions."""
     if not tasks:
         return

@@ -63,7 +63,7 @@ class ReadOptions:
     @staticmethod
     def parse(options: Mapping[str, str]) -> ReadOptions:
         """Options by their names, in any case."""
-        values = _known(options, _READ, "read")
+        values = _checked_options(options, _READ, "read")
         states = [key for key in (SNAPSHOT, AS_OF, TAG, BRANCH, START) if key in values]
         if len(states) > 1:
             raise InvalidInput(f"options {' and '.join(states)} exclude each other")
@@ -97,7 +97,9 @@ class WriteOptions:
     def parse(options: Mapping[str, str]) -> WriteOptions:
         """Options by their names, in any case."""
         settings = {key: value for key, value in options.items() if not _is_summary(key)}
-        values = _known(settings, (*_WRITE, "merge-schema", "partitionOverwriteMode"), "write")
+        values = _checked_options(
+            settings, (*_WRITE, "merge-schema", "partitionOverwriteMode"), "write"
+        )
         kind = values.get("write-format", "parquet")
         if kind.lower() != "parquet":
             raise InvalidInput(f"option write-format is {kind!r}; data files are parquet")
@@ -143,7 +145,9 @@ def _is_summary(key: str) -> bool:
     return key.lower().startswith(_SUMMARY) and len(key) > len(_SUMMARY)
 
 
-def _known(options: Mapping[str, str], names: Collection[str], verb: str) -> dict[str, str]:
+def _checked_options(
+    options: Mapping[str, str], names: Collection[str], verb: str
+) -> dict[str, str]:
     """Options by lower-case names; refuses those that mean nothing here."""
     lower = {name.lower() for name in names}
     lowered = {key.lower(): value for key, value in options.items()}

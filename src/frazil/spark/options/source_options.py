@@ -154,7 +154,7 @@ class SourceOptions:
         if self.metadata is not None:
             raise InvalidInput("metadata tables cannot be written to")
 
-    def check_plain(self) -> None:
+    def check_without_session(self) -> None:
         """Refuse what only batches of a session with a Frazil catalog read."""
         if self.appended is not None:
             raise InvalidInput(

@@ -17,7 +17,7 @@ from frazil.spark.options.write_terms import Base, WriteTerms
 from frazil.spark.rows.changed_rows import Binding, Condition
 from frazil.spark.rows.removal import removal
 from frazil.spark.session.find_table import CatalogLike, table_of
-from frazil.spark.session.session_bridge import known_bridge, refresh_cache
+from frazil.spark.session.session_bridge import bridge_if_any, refresh_cache
 from frazil.spark.write.writer import commit_added, replace_rows, write_frame
 from frazil.table.table import Table
 from frazil.value_classes import replace
@@ -76,7 +76,7 @@ def overwrite_rows(
 
 def base_of_frame(table: Table, frame: DataFrame) -> Base | None:
     """What the rows of a frame were read from, as far as the session knows."""
-    bridge = known_bridge(frame.sparkSession)
+    bridge = bridge_if_any(frame.sparkSession)
     return None if bridge is None else bridge.base_of_frame(table, frame)
 
 

@@ -11,7 +11,7 @@ from frazil.credentials import without_password
 from frazil.errors import InvalidInput
 from frazil.iceberg.types import IcebergType, ListType, MapType, StructType, TimeType
 from frazil.spark.session.carried_credentials import carry_with
-from frazil.spark.session.session_bridge import known_bridge
+from frazil.spark.session.session_bridge import bridge_if_any
 from frazil.table.catalog import Catalog
 from frazil.table.open_catalog import connect
 from frazil.table.table import Table
@@ -71,7 +71,7 @@ def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catal
     if catalog is not None:
         return connect(os.fspath(catalog))
     named = spark.conf.get(CATALOG_CONF, None)
-    bridge = known_bridge(spark)
+    bridge = bridge_if_any(spark)
     if bridge is not None and bridge.catalog is not None and named == public_uri(bridge.catalog):
         return bridge.catalog
     if named is None:

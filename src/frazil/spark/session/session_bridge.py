@@ -28,14 +28,14 @@ def session_id(spark: SparkSession) -> str:
     return str(spark._jsparkSession.sessionUUID())
 
 
-def known_bridge(spark: SparkSession) -> Bridge | None:
+def bridge_if_any(spark: SparkSession) -> Bridge | None:
     """The bridge of a session that has one; without it, the session has read no table."""
     return None if is_connect(spark) else bridges(spark).get(session_id(spark))
 
 
 def refresh_cache(spark: SparkSession, table: Table) -> None:
     """Have a session read again what it has cached of a table. (Statements do so by themselves.)"""
-    bridge = known_bridge(spark)
+    bridge = bridge_if_any(spark)
     for parts in () if bridge is None else bridge.names_of(table):
         levels = spark._jvm.java.util.ArrayList()
         for part in parts:

@@ -77,7 +77,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
         if self.stream_options.mode is StreamMode.CHANGES:
             raise InvalidInput(CHANGES_ARE_STREAMS)
-        self.source_options.check_plain()
+        self.source_options.check_without_session()
         from frazil.spark.source.source_reader import FrazilReader, MetadataReader
         from frazil.spark.source.source_scan import narrowed
 
@@ -99,7 +99,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: sql.StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of the table's snapshots, one after the other."""
-        self.source_options.check_plain()
+        self.source_options.check_without_session()
         from frazil.spark.source.stream_source import StreamSource
 
         return StreamSource(self.source_options, self.stream_options, schema)

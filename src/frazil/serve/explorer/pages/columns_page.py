@@ -28,7 +28,7 @@ from frazil.iceberg.types import (
     UUIDType,
 )
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.pages.sql_page import sandboxed
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
@@ -166,8 +166,8 @@ def _of_values(column: TrackedField, chunks: pa.ChunkedArray) -> ColumnPicture:
         column=column,
         nulls=nulls,
         distinct=distinct,
-        low=shown_values.text(lowest["min"].as_py(), max_length=_TEXT),
-        high=shown_values.text(lowest["max"].as_py(), max_length=_TEXT),
+        low=display_values.text(lowest["min"].as_py(), max_length=_TEXT),
+        high=display_values.text(lowest["max"].as_py(), max_length=_TEXT),
     )
     places = _places(column, values)
     if places is None:
@@ -205,8 +205,8 @@ def _from_bounds(view: RootView, column: TrackedField) -> ColumnPicture:
     picture = ColumnPicture(
         column=column,
         nulls=None if None in null_counts else sum(null_counts),
-        low=shown_values.text(scale.text_at(0.0), max_length=_TEXT),
-        high=shown_values.text(scale.text_at(1.0), max_length=_TEXT),
+        low=display_values.text(scale.text_at(0.0), max_length=_TEXT),
+        high=display_values.text(scale.text_at(1.0), max_length=_TEXT),
     )
     rows = _rows(view, entries)
     lower, upper = bounds.lower.take(entries), bounds.upper.take(entries)
@@ -250,7 +250,7 @@ def _one_value_per_entry(
 
 def _with_values(picture: ColumnPicture, counts: list[tuple[Any, int]]) -> ColumnPicture:
     first = [
-        (shown_values.text(value, max_length=_TEXT) or "", int(count))
+        (display_values.text(value, max_length=_TEXT) or "", int(count))
         for value, count in counts[:_VALUES]
     ]
     others = sum(int(count) for _, count in counts[_VALUES:])

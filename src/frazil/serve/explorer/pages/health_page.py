@@ -11,7 +11,7 @@ from frazil.commit import summary as keys
 from frazil.format.entries.fields import ContentType
 from frazil.format.metadata.summary_totals import number
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import RootView
 from frazil.serve.service import Service
@@ -42,7 +42,7 @@ def health(service: Service, call: Request) -> Response:
     analysis = (table if branch == table.branch_name else table.branch(branch)).analyze()
     numbers = analysis.to_dict()
     numbers.pop("advice")
-    numbers["snapshot_id"] = shown_values.text(numbers["snapshot_id"])
+    numbers["snapshot_id"] = display_values.text(numbers["snapshot_id"])
     return Response(
         body={
             "healthy": analysis.is_healthy,
@@ -152,7 +152,7 @@ def _partitions(subject: Subject) -> dict[str, Any]:
         "partitions": {
             "names": [
                 ", ".join(
-                    f"{name}={shown_values.text(value) or 'null'}"
+                    f"{name}={display_values.text(value) or 'null'}"
                     for name, value in partition.items()
                 )
                 for partition in partitions

@@ -9,7 +9,7 @@ from frazil.commit import summary as keys
 from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number, rows_changed
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, died, gone, leaf_name
 from frazil.serve.limits import MAX_PAGE_COMMITS
@@ -49,7 +49,7 @@ def show(service: Service, call: Request) -> Response:
     page = history[start : start + limit]
     body: dict[str, Any] = {
         "id": [str(snapshot.snapshot_id) for snapshot in page],
-        "parent": shown_values.ids([snapshot.parent_snapshot_id for snapshot in page]),
+        "parent": display_values.ids([snapshot.parent_snapshot_id for snapshot in page]),
         "lane": [lane.get(int(snapshot.snapshot_id), len(lanes)) for snapshot in page],
         "time": [snapshot.timestamp_ms for snapshot in page],
         "operation": [snapshot.operation or "" for snapshot in page],
@@ -151,7 +151,7 @@ def commit(service: Service, call: Request) -> Response:
     return Response(
         body={
             "id": snapshot_id,
-            "parent": shown_values.ids([snapshot.parent_snapshot_id])[0],
+            "parent": display_values.ids([snapshot.parent_snapshot_id])[0],
             "time": snapshot.timestamp_ms,
             "operation": snapshot.operation or "",
             "sequence": snapshot.sequence_number,

@@ -13,7 +13,7 @@ from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.iceberg.schema import Schema
 from frazil.properties.registry import OF_TABLES, table_property
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values
+from frazil.serve.explorer import display_values
 from frazil.serve.explorer.evolution import leaf_columns, schema_changes
 from frazil.serve.explorer.pages.history_page import refs
 from frazil.serve.service import Service
@@ -74,7 +74,7 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "sort": field.field_id in sorted_by,
             "has_bounds": is_ordered(field.field_type),
             "since": since.get(field.field_id, schema.schema_id),
-            "default": shown_values.text(field.initial_default),
+            "default": display_values.text(field.initial_default),
         }
         for path, field in leaf_columns(schema)
     ]

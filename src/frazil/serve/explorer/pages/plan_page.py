@@ -27,7 +27,7 @@ from frazil.rows.scan import Scan
 from frazil.scan.plan import FILE_KEYS, Plan
 from frazil.scan.plan import plan as planned
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values, typed_filters
+from frazil.serve.explorer import display_values, typed_filters
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, cell_counts, totals
 from frazil.serve.service import Service
@@ -295,5 +295,5 @@ def _values(subject: Subject, name: str | None, typed: str) -> list[str]:
     ordered = both.take(pc.sort_indices(both)) if not pa.types.is_binary(both.type) else both
     is_number = pa.types.is_integer(both.type) or pa.types.is_floating(both.type)
     is_number = is_number or pa.types.is_decimal(both.type) or pa.types.is_boolean(both.type)
-    texts = shown_values.texts(ordered, max_length=60)
+    texts = display_values.texts(ordered, max_length=60)
     return typed_filters.offered_values(texts, typed, quoted=not is_number)

@@ -12,7 +12,7 @@ from frazil.errors import InvalidInput, Unsupported
 from frazil.rows.scan import Scan
 from frazil.scan.row_changes import CHANGE_COLUMNS, ChangeType
 from frazil.serve.exchange import Request, Response
-from frazil.serve.explorer import shown_values, typed_filters
+from frazil.serve.explorer import display_values, typed_filters
 from frazil.serve.explorer.pages.plan_page import scan_of
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.limits import MAX_PAGE_ROWS
@@ -27,7 +27,7 @@ def show(service: Service, call: Request) -> Response:
     scan = scan_of(subject, where)
     began = time.perf_counter()
     try:
-        check_plain(scan)
+        check_without_query(scan)
         rows = scan.limit(limit + 1).to_arrow()
     except (InvalidInput, Unsupported) as error:
         return Response(
@@ -48,7 +48,7 @@ def show(service: Service, call: Request) -> Response:
     )
 
 
-def check_plain(scan: Scan) -> None:
+def check_without_query(scan: Scan) -> None:
     """Refuse conditions with a query inside, which could read more than the table."""
     sql = scan.condition.sql
     if sql is not None and sql.has_query:
@@ -64,7 +64,7 @@ def cells(table: pa.Table, limit: int) -> dict[str, Any]:
     """The first rows as text, whether there are more, and how many of the texts are cut."""
     first = table.slice(0, limit)
     texts = [
-        shown_values.texts(column, field=field)
+        display_values.texts(column, field=field)
         for column, field in zip(first.columns, first.schema, strict=True)
     ]
     rows = [list(row) for row in zip(*texts, strict=True)] if texts else []
@@ -72,7 +72,7 @@ def cells(table: pa.Table, limit: int) -> dict[str, Any]:
         "columns": columns(table.schema),
         "rows": rows,
         "truncated": table.num_rows > limit,
-        "cut": sum(map(shown_values.is_cut, chain.from_iterable(texts))),
+        "cut": sum(map(display_values.is_cut, chain.from_iterable(texts))),
     }
 
 
@@ -118,7 +118,7 @@ def _paired(taken: list[dict[str, Any]], names: list[str]) -> list[tuple[Any, ..
     pairs: list[list[Any]] = []
     waiting: dict[tuple[int, int], list[Any]] = {}
     for row in taken:
-        texts: SqlExpressions = [shown_values.text(row[name]) for name in names]
+        texts: SqlExpressions = [display_values.text(row[name]) for name in names]
         key = (row["_change_ordinal"], row["_row_id"])
         match row["_change_type"]:
             case ChangeType.UPDATE_PREIMAGE | ChangeType.UPDATE_POSTIMAGE as what:

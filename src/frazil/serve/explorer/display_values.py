@@ -22,7 +22,7 @@ def text(value: Any, *, max_length: int = MAX_TEXT) -> str | None:
     """One value; None stays None. Long text is cut."""
     if value is None:
         return None
-    rendered = _plain(value)
+    rendered = _text_of(value)
     return rendered if len(rendered) <= max_length else f"{rendered[: max_length - 1]}…"
 
 
@@ -31,7 +31,7 @@ def is_cut(shown: str | None, *, max_length: int = MAX_TEXT) -> bool:
     return shown is not None and len(shown) == max_length and shown.endswith("…")
 
 
-def _plain(value: Any) -> str:
+def _text_of(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
@@ -56,7 +56,7 @@ def _plain(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    return "null" if value is None else _plain(value)
+    return "null" if value is None else _text_of(value)
 
 
 def texts(
