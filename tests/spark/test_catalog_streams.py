@@ -48,7 +48,9 @@ def test_changes_are_streamed_and_whole_results_replace_each_other(
 def test_what_does_not_grow_is_refused(spark: Any, table: frazil.Table, tmp_path: Path) -> None:
     table.tag("monday")
     for name in ("files", "tag_monday"):
-        with pytest.raises(IllegalArgumentException, match="metadata and past states do not grow"):
+        with pytest.raises(
+            IllegalArgumentException, match="metadata tables and past states do not"
+        ):
             spark.readStream.table(f"{ORDERS}.{name}")
     with pytest.raises(IllegalArgumentException, match="unknown option colour"):
         spark.readStream.option("colour", "red").table(ORDERS)

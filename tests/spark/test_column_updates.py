@@ -135,7 +135,7 @@ def test_values_by_key(spark: Any, table: frazil.Table) -> None:
     twice = scores.union(scores)
     with pytest.raises(FrazilError, match="more than one new value"):
         frazil.spark.merge_columns(table, twice, on="id")
-    with pytest.raises(InvalidInput, match="no column beside the key"):
+    with pytest.raises(InvalidInput, match="no column besides the key"):
         frazil.spark.merge_columns(table, scores.select("id"), on="id")
     with pytest.raises(InvalidInput, match="key columns of the table: nothing"):
         frazil.spark.merge_columns(table, scores, on="nothing")

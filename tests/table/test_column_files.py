@@ -263,7 +263,7 @@ def test_values_by_key(table: frazil.Table) -> None:
     ("rows_given", "on", "message"),
     [
         ({"id": [1, 1], "price": [1.0, 2.0]}, "id", "more than one new value"),
-        ({"id": [1]}, "id", "no column beside the key"),
+        ({"id": [1]}, "id", "no column besides the key"),
         ({"id": [1], "price": [1.0]}, "name", "no key column name"),
         ({"id": [1], "price": [1.0]}, "nothing", "key columns of the table: nothing"),
     ],

@@ -44,7 +44,7 @@ class ReadOnlyStorages:
 
 def _refused(*_: object, **__: object) -> NoReturn:
     raise Unsupported(
-        "the catalog was opened with read_only=True; open it without to change something",
+        "the catalog was opened with read_only=True; open it without read_only to make changes",
         feature="writing to a catalog opened for reading",
     )
 

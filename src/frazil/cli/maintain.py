@@ -106,7 +106,7 @@ def compact(
     if sort_by and zorder_by:
         raise InvalidInput("give --sort-by or --zorder-by, not both")
     if merge_columns and on_spark:
-        raise InvalidInput("--merge-columns is not known to --spark; give --all")
+        raise InvalidInput("--merge-columns does not work with --spark; use --all")
     opened = open_table(table, catalog)
     if not on_spark:
         with output.bar("compacting", quiet=as_json) as step:

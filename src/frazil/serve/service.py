@@ -116,18 +116,8 @@ class Service:
             max_waiting=limits.MAX_QUICK_WAITING,
             max_per_principal=limits.MAX_QUICK_PER_PRINCIPAL,
         )
-        self.queries = Lane(
-            "query",
-            threads=settings.max_queries,
-            max_waiting=limits.MAX_QUERIES_WAITING,
-            max_per_principal=settings.max_queries_per_principal,
-        )
-        self.statements = Lane(
-            "SQL",
-            threads=max(1, settings.max_queries // 2),
-            max_waiting=limits.MAX_QUERIES_WAITING,
-            max_per_principal=settings.max_queries_per_principal,
-        )
+        self.queries = _query_lane("query", settings.max_queries, settings)
+        self.statements = _query_lane("SQL", max(1, settings.max_queries // 2), settings)
         self.sign_ins = Lane(
             "sign-in",
             threads=limits.SIGN_IN_THREADS,
@@ -181,3 +171,12 @@ class Service:
             raise no_table(identifier) from error
         self.kept_files.restore(table._handle)
         return table
+
+
+def _query_lane(name: str, threads: int, settings: Settings) -> Lane:
+    return Lane(
+        name,
+        threads=threads,
+        max_waiting=limits.MAX_QUERIES_WAITING,
+        max_per_principal=settings.max_queries_per_principal,
+    )

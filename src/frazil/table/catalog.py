@@ -311,7 +311,7 @@ class Catalog:
         from frazil.legacy.read.open import open_table
 
         if isinstance(source, str) and not is_text(source):
-            raise InvalidInput(f"source is {source!a}; expected text that has a UTF-8 form")
+            raise InvalidInput(f"source is {source!a}; expected valid Unicode text")
         opened = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
         return Table(opened)
 

@@ -106,7 +106,7 @@ def put(
         failures += not is_wait
         if failures == MAX_FAILURES or time.monotonic() > deadline:
             raise OutcomeUnknown(
-                f"{path}: whether it was written could not be found out: {failure}"
+                f"{path}: cannot tell whether it was written: {failure}"
             ) from failure
         sleep(wait_s * (0.5 + chance()))
         wait_s = min(2 * wait_s, _MAX_WAIT_S)

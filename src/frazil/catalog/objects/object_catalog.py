@@ -297,7 +297,7 @@ class ObjectCatalog:
         except OutcomeUnknown as doubt:
             raise CommitUnknown(
                 f"renaming {old} to {new}: the store did not answer whether it landed ({doubt}); "
-                "look which name the table has before you try again"
+                "check which name the table has before trying again"
             ) from doubt
         except FrazilError:  # not after an interruption: the head may have its new name
             self._names.release(new, claim)

@@ -228,7 +228,7 @@ def merged(editor: RowEditor, rows: Rows, on: Sequence[str]) -> Change:
         raise InvalidInput(
             f"the rows have no key column {', '.join(lacking)}; they have {', '.join(names)}"
             if lacking
-            else "the rows have no column beside the key"
+            else "the rows have no column besides the key columns"
         )
     with closing(editor.engine.source(stream, schema)) as source:
         planned = whole_table(editor)

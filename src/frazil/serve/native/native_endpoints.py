@@ -138,7 +138,7 @@ def _notes(service: Service, call: Request, key: str, right: Literal["read", "wr
 
 def _notes_below(service: Service, call: Request, body: native_wire.Prefix) -> Document:
     if not body.prefix:
-        raise bad_request("prefix is empty; name what the notes start with")
+        raise bad_request("prefix is empty; expected the start of the names of notes")
     return {"notes": _notes(service, call, body.key, "read").below(body.prefix)}
 
 

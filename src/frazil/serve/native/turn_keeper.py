@@ -251,7 +251,7 @@ class TurnKeeper:
 
     def _check(self, owner: str) -> None:
         if self._is_resting(owner):
-            raise Overloaded("several turns expired unused; no other for a while", is_own=True)
+            raise Overloaded("several turns expired unused; ask for another later", is_own=True)
         if self._owners[owner] >= self._max_per_owner:
             raise Overloaded(f"too many turns (limit {self._max_per_owner})", is_own=True)
         if len(self._turns) >= self._max_turns:

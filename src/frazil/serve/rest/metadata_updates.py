@@ -290,7 +290,7 @@ def _chosen(asked: int, last: int | None, what: str) -> int:
     if asked != LAST_ADDED:
         return asked
     if last is None:
-        raise bad_request(f"no {what} was added that -1 could mean")
+        raise bad_request(f"-1 means the {what} added last, and none was added")
     return last
 
 

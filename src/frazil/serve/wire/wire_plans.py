@@ -215,7 +215,7 @@ class _Binding:
             return conjunction(sides) if (kind == "and") != negated else disjunction(sides)
         op = _OPERATORS.get(str(kind))
         if op is None:
-            raise InvalidInput(f"a filter has type {kind!r}, which is not known")
+            raise InvalidInput(f"unknown filter type {kind!r}")
         return self._predicate(op.negated if negated else op, op, raw)
 
     def _predicate(self, op: Op, stated: Op, raw: Mapping[str, Any]) -> BooleanExpression:
@@ -247,7 +247,7 @@ def _name(term: Any) -> str | None:
         return _name(term.get("term"))
     if isinstance(term, Mapping) and term.get("type") == "transform":
         return None
-    raise InvalidInput(f"a filter has the term {term!r}, which is not known")
+    raise InvalidInput(f"unknown term {term!r} in a filter")
 
 
 def _literals(op: Op, raw: Mapping[str, Any], column: Column) -> Sequence[Literal]:

@@ -42,7 +42,7 @@ class Host(Answers):
         uri = options.get(URI) or options.get(WAREHOUSE)
         if uri is None:
             raise InvalidInput(
-                f"the catalog {name} has no place: set spark.sql.catalog.{name}.{URI} to a "
+                f"the catalog {name} has no location: set spark.sql.catalog.{name}.{URI} to a "
                 "warehouse folder or a database URI"
             )
         spark = SparkSession(self._context, session)

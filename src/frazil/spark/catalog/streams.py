@@ -31,8 +31,8 @@ def stream_of(
         lower_options["stream-mode"] = StreamMode.CHANGES
     elif loaded.kind != ROWS or loaded.pin is not Pin.RESOLVED:
         raise InvalidInput(
-            f"streams read {table.name}, a branch of it or {table.name}.changes; metadata and "
-            "past states do not grow"
+            f"streams read {table.name}, a branch of it or {table.name}.changes; metadata "
+            "tables and past states do not grow"
         )
     if table.branch_name != MAIN:
         lower_options["branch"] = table.branch_name

@@ -112,7 +112,7 @@ def merge_columns(
     names = [name for name in source.columns if name not in keys]
     _check_keys(keys, opened.metadata.schema(), source)
     if not names:
-        raise InvalidInput("the rows have no column beside the key")
+        raise InvalidInput("the rows have no column besides the key columns")
     with opened.transaction() as tx:
         new = [name for name in names if name not in opened.metadata.schema().column_names]
         if new:

@@ -141,7 +141,7 @@ class SiblingPlace:
             *([SiblingPlace(side=SiblingSide.AFTER, sibling=after)] if after is not None else []),
         ]
         if len(places) > 1:
-            raise InvalidInput("say only one of first, before and after")
+            raise InvalidInput("give only one of first, before and after")
         return places[0] if places else None
 
 
