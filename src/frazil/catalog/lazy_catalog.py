@@ -8,19 +8,20 @@ that is not listed does not exist.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from frazil.catalog.backend import (
     CatalogBackend,
     NamespaceName,
+    Namespaces,
     Purged,
     TableHead,
     TableName,
     TableVersion,
-    ViewName,
-    ViewState,
+    Views,
 )
 from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.notes import Notes
@@ -50,9 +51,22 @@ class LazyCatalog:
         self.name = name
         self.warehouse: str | None = warehouse
         self._storage = storage
-        self.namespaces = LazyNamespaces(self)
-        self.views = LazyViews(self)
-        self.notes: Notes = LazyNotes(self)
+        self.namespaces = cast(
+            Namespaces,
+            _Part(self, "namespaces", Namespaces, creates=("create",), without={"exists": bool}),
+        )
+        self.views = cast(
+            Views, _Part(self, "views", Views, creates=("create",), without={"exists": bool})
+        )
+        no_notes: dict[str, Callable[[], object]] = {
+            "is_empty": lambda: True,
+            "below": dict,
+            "get": dict,
+            "remove": lambda: None,
+        }
+        self.notes = cast(
+            Notes, _Part(self, "notes", Notes, creates=("add", "claim"), without=no_notes)
+        )
 
     def __repr__(self) -> str:
         if self._opened is not None:
@@ -192,91 +206,41 @@ class LazyCatalog:
         return cast(OtherTables, cast(Any, catalog).neighbourhood())
 
 
-class LazyNamespaces:
-    """The namespaces of a warehouse that may not exist yet."""
+class _Part:
+    """A part of a warehouse that may not exist yet, with the methods of its protocol.
 
-    def __init__(self, catalog: LazyCatalog) -> None:
-        self._catalog = catalog
+    Those of `creates` make the warehouse; those of `without` have an answer as long as there is
+    none; all others need it.
+    """
 
-    def create(self, namespace: NamespaceName, properties: Mapping[str, str] | None = None) -> None:
-        self._catalog.create().namespaces.create(namespace, properties)
-
-    def exists(self, namespace: NamespaceName) -> bool:
-        catalog = self._catalog.find()
-        return catalog is not None and catalog.namespaces.exists(namespace)
-
-    def children(self, parent: NamespaceName = ()) -> list[Namespace]:
-        return self._catalog.need().namespaces.children(parent)
-
-    def properties(self, namespace: NamespaceName) -> dict[str, str]:
-        return self._catalog.need().namespaces.properties(namespace)
-
-    def set_properties(
-        self, namespace: NamespaceName, updates: Mapping[str, str], *, removals: Iterable[str] = ()
+    def __init__(
+        self,
+        catalog: LazyCatalog,
+        name: str,
+        protocol: type,
+        *,
+        creates: Collection[str],
+        without: Mapping[str, Callable[[], object]],
     ) -> None:
-        self._catalog.need().namespaces.set_properties(namespace, updates, removals=removals)
-
-    def drop(self, namespace: NamespaceName) -> None:
-        self._catalog.need().namespaces.drop(namespace)
-
-
-class LazyViews:
-    """The views of a warehouse that may not exist yet."""
-
-    def __init__(self, catalog: LazyCatalog) -> None:
         self._catalog = catalog
+        self._name = name
+        self._protocol = protocol
+        self._creates = creates
+        self._without = without
 
-    def create(self, identifier: ViewName, metadata: Mapping[str, Any]) -> ViewState:
-        return self._catalog.create().views.create(identifier, metadata)
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_") or not hasattr(self._protocol, method):
+            raise AttributeError(method)
+        return partial(self._call, method)
 
-    def exists(self, identifier: ViewName) -> bool:
-        catalog = self._catalog.find()
-        return catalog is not None and catalog.views.exists(identifier)
-
-    def load(self, identifier: ViewName) -> ViewState:
-        return self._catalog.need().views.load(identifier)
-
-    def list(self, namespace: str | Namespace) -> list[Identifier]:
-        return self._catalog.need().views.list(namespace)
-
-    def replace(self, base: ViewState, metadata: Mapping[str, Any]) -> ViewState:
-        return self._catalog.need().views.replace(base, metadata)
-
-    def rename(self, identifier: ViewName, to: ViewName) -> None:
-        self._catalog.need().views.rename(identifier, to)
-
-    def drop(self, identifier: ViewName) -> None:
-        self._catalog.need().views.drop(identifier)
-
-
-class LazyNotes:
-    """The notes of a warehouse that may not exist yet; writing one creates it."""
-
-    def __init__(self, catalog: LazyCatalog) -> None:
-        self._catalog = catalog
-
-    def is_empty(self) -> bool:
-        catalog = self._catalog.find()
-        return catalog is None or catalog.notes.is_empty()
-
-    def below(self, prefix: str) -> dict[str, str]:
-        catalog = self._catalog.find()
-        return {} if catalog is None else catalog.notes.below(prefix)
-
-    def get(self, keys: Collection[str]) -> dict[str, str]:
-        catalog = self._catalog.find()
-        return {} if catalog is None else catalog.notes.get(keys)
-
-    def add(self, notes: Mapping[str, str]) -> dict[str, str]:
-        return self._catalog.create().notes.add(notes)
-
-    def remove(self, keys: Iterable[str]) -> None:
-        catalog = self._catalog.find()
-        if catalog is not None:
-            catalog.notes.remove(keys)
-
-    def claim(self, version: int, by: str) -> str:
-        return self._catalog.create().notes.claim(version, by)
-
-
-__all__ = ["LazyCatalog"]
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        catalog: CatalogBackend | None
+        if method in self._creates:
+            catalog = self._catalog.create()
+        elif method not in self._without:
+            catalog = self._catalog.need()
+        else:
+            catalog = self._catalog.find()
+            if catalog is None:
+                return self._without[method]()
+        return getattr(getattr(catalog, self._name), method)(*arguments, **options)
