@@ -95,6 +95,8 @@ def put(
         except StorageError as error:
             _log.debug("%s: cannot be read after a failed put: %s", path, error)
         else:
+            # With our mark in the object a put has landed, whatever its reply said: putting again
+            # would overwrite what others have built on it.
             if current is not None and mark.encode() in current.data:
                 is_newest = current.data == data
                 return Written(version=current.version if is_newest else None)
@@ -103,7 +105,7 @@ def put(
             if is_first and _is_answer(failure):
                 raise failure  # the store said no, for a reason that waiting does not change
         is_wait = isinstance(failure, StoreBusy | PreconditionFailed | AlreadyExists)
-        failures += not is_wait
+        failures += not is_wait  # waiting for a busy store is no failure; the deadline bounds it
         if failures == MAX_FAILURES or time.monotonic() > deadline:
             raise OutcomeUnknown(
                 f"{path}: cannot tell whether it was written: {failure}"

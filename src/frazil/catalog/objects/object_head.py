@@ -178,6 +178,8 @@ class ObjectHead:
                         f"{self.identifier}: more versions landed at once than the head remembers"
                     )
                 )
+            # A note or a fence changes the object and not the table's version: the draft still
+            # follows, and is put over the new object. Another version means a lost race.
             stored_head = self._same_version(current, base)
         return Lost()
 

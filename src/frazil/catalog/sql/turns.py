@@ -190,6 +190,8 @@ class Turns:
             now = time.monotonic()
             if ahead[0] != seen:
                 seen, since = ahead[0], now
+            # Passing over a writer that still lives is safe: its swap is compared with its base, so
+            # at worst it loses the race and tries again.
             elif _is_dead(ahead[0]) or now - since > self._longest_s:
                 self._remove(ahead[0][0])
                 continue
