@@ -38,6 +38,30 @@ def test_deleted_rows_are_words_and_every_line_fits(catalog: frazil.Catalog, wor
     assert "id > 5" in shown
 
 
+def test_deleted_rows_do_not_change_what_the_engine_expects(tmp_path: Path) -> None:
+    """DuckDB orders joins by the number of rows it expects from each side."""
+    catalog = frazil.connect(tmp_path / "warehouse")
+    table = catalog.create_table("shop.orders", {"id": list(range(ROWS))})
+    table.append({"id": list(range(ROWS, 2 * ROWS))})
+    queries = [
+        "SELECT count(*) FROM shop.orders WHERE id > 5",
+        "SELECT id FROM shop.orders",
+        "SELECT o.id FROM shop.orders o JOIN shop.orders p ON o.id = p.id + 1",
+    ]
+
+    def expected() -> list[list[str]]:
+        for query in queries:  # the second time, DuckDB has the footers of all files
+            catalog.sql(query).to_arrow()
+        plans = [repr(catalog.sql(f"EXPLAIN {query}")) for query in queries]
+        steps = r"(?:join|parquet|aggregate): about ([\d,]+) rows?"
+        return [re.findall(steps, plan) for plan in plans]
+
+    before = expected()
+    assert all(before)
+    table.delete("id % 100 = 1")
+    assert expected() == before
+
+
 def test_columns_that_are_found_by_id_have_their_names(catalog: frazil.Catalog) -> None:
     table = catalog.load_table("shop.orders")
     table.evolve_schema().add_column("note", "string").commit()

@@ -8,14 +8,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from frazil.rows.duckdb.duckdb_deleted import undeleted
+from frazil.rows.duckdb.duckdb_deleted import DELETED, deleted_bit, without_deleted
 
 PIECE = 1 << 18
 """Rows of one bitmap."""
 
 
 def kept(positions: list[list[int]], records: list[int]) -> list[tuple[int, int]]:
-    found = undeleted([np.array(each, dtype=np.int64) for each in positions], records, "bits")
+    found = deleted_bit([np.array(each, dtype=np.int64) for each in positions], records, "bits")
     assert found is not None
     con = duckdb.connect()
     for name, bits in found.bitmaps.items():
@@ -24,7 +24,7 @@ def kept(positions: list[list[int]], records: list[int]) -> list[tuple[int, int]
         f"SELECT {at}::UBIGINT AS file_index, range AS file_row_number FROM range({count})"
         for at, count in enumerate(records)
     )
-    query = f"SELECT * FROM ({rows}) r WHERE {found.condition}"
+    query = without_deleted(f"SELECT *, {found.expression} AS {DELETED} FROM ({rows}) r")
     return [(file, at) for file, at in con.execute(query).fetchall()]
 
 
@@ -49,21 +49,21 @@ def test_positions_behind_the_end_of_a_file_touch_no_other() -> None:
 
 
 def test_only_pieces_with_deleted_rows_have_a_bitmap() -> None:
-    found = undeleted([np.array([5]), np.array([], np.int64)], [4 * PIECE, PIECE], "bits")
+    found = deleted_bit([np.array([5]), np.array([], np.int64)], [4 * PIECE, PIECE], "bits")
     assert found is not None
     assert [len(bits) for bits in found.bitmaps.values()] == [PIECE // 8]
 
 
 def test_a_table_of_too_many_pieces_is_left_to_a_join() -> None:
     every = [np.array([0])] * 300
-    assert undeleted(every, [PIECE] * 300, "bits") is None
+    assert deleted_bit(every, [PIECE] * 300, "bits") is None
 
 
 def test_a_wrong_count_of_rows_costs_nothing() -> None:
-    found = undeleted([np.array([5, PIECE + 1])], [1 << 60], "bits")
+    found = deleted_bit([np.array([5, PIECE + 1])], [1 << 60], "bits")
     assert found is not None
     assert [len(bits) for bits in found.bitmaps.values()] == [PIECE // 8] * 2
-    assert len(found.condition) < 1_000
+    assert len(found.expression) < 1_000
 
 
 def test_pieces_far_apart_are_told_from_those_between() -> None:

@@ -4,6 +4,10 @@ A join against the deleted positions costs twice as much for every row that stay
 constant for each vector of rows it looks at, so a bitmap is cut into pieces of a few kilobytes; a
 tree of CASE finds the piece. All rows of a vector are of one file and next to each other, so that
 the tree is walked once for all of them.
+
+DuckDB takes a condition on a scan to leave a fifth of its rows, and orders joins by that. This one
+leaves nearly all of them, so it stands on a projection, where conditions are not counted: one that
+may raise an error, as a cast may, is not moved below a projection.
 """
 
 from __future__ import annotations
@@ -22,16 +26,23 @@ FILE: Final = "__frazil_deleted_file"
 ROW: Final = "__frazil_deleted_row"
 _PIECE_ROWS: Final = 1 << 18
 _MAX_PIECES: Final = 256
-ESTIMATE: Final = 5
-"""A condition is estimated to leave one row of five, this one leaves nearly all of them: a scan
-under it says that it has so many times its rows, which keeps the order of joins as it would be."""
+DELETED: Final = "__frazil_deleted"
+"""Column that is 1 where a row is deleted, and 0 elsewhere."""
+NOT_DELETED: Final = f"NOT CAST({DELETED} AS BOOLEAN)"
+"""The condition on a projection with this column."""
+
+
+def without_deleted(rows: str) -> str:
+    """The rows of a SELECT with the column `DELETED`, without those that are deleted."""
+    return f"SELECT * EXCLUDE ({DELETED}) FROM ({rows}) WHERE {NOT_DELETED}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undeleted:
-    """A condition over `r.file_index` and `r.file_row_number`, and the bitmaps it names."""
+class DeletedBit:
+    """The value of `DELETED`, from `r.file_index` and `r.file_row_number`, and the bitmaps that it
+    names."""
 
-    condition: str
+    expression: str
     bitmaps: dict[str, bytes]
 
 
@@ -42,9 +53,11 @@ def deleted_rows(files: Sequence[int], positions: Sequence[Longs]) -> pa.Table:
     return pa.table({FILE: arrow_values.array(numbers), ROW: arrow_values.array(rows)})
 
 
-def undeleted(positions: Sequence[Longs], records: Sequence[int], prefix: str) -> Undeleted | None:
-    """The rows of files, in their order, that are not at these positions. Names of bitmaps start
-    with the prefix. None for tables that a join suits better: their tree would be too large."""
+def deleted_bit(
+    positions: Sequence[Longs], records: Sequence[int], prefix: str
+) -> DeletedBit | None:
+    """Whether rows of files, in their order, are at these positions. Names of bitmaps start with
+    the prefix. None for tables that a join suits better: their tree would be too large."""
     pieces = _Pieces(prefix)
     # Delete files of other writers may name positions behind the end of a file.
     positions = [np.sort(dead[dead < rows]) for dead, rows in zip(positions, records, strict=True)]
@@ -61,7 +74,7 @@ def undeleted(positions: Sequence[Longs], records: Sequence[int], prefix: str) -
         if len(pieces.bitmaps) > _MAX_PIECES:
             return None
     tree = _tree(files, "r.file_index < {}".format)
-    return Undeleted(condition=f"{tree} = 0", bitmaps=pieces.bitmaps)
+    return DeletedBit(expression=tree, bitmaps=pieces.bitmaps)
 
 
 def _group_end(records: Sequence[int], start: int) -> int:

@@ -222,12 +222,11 @@ class FileGroup:
                 yield f"{string_text(name)}: MAP {{'distinct_count': {number}}}"
 
 
-def typical_first(rows: Rows, planned: Planned, *, times: int) -> Rows:
+def typical_first(rows: Rows, planned: Planned) -> Rows:
     """Files with one in front that has about as many rows as all have on average: DuckDB takes all
-    for as large as the first. `times` more than that if a condition follows that leaves
-    nearly all rows, but of which DuckDB does not know that."""
+    for as large as the first."""
     records = np.maximum(planned.records[rows], 1)
-    typical = int(np.abs(np.log(records / (records.mean() * times))).argmin())
+    typical = int(np.abs(np.log(records / records.mean())).argmin())
     return np.concatenate([rows[typical : typical + 1], np.delete(rows, typical)])
 
 

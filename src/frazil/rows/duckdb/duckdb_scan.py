@@ -354,10 +354,9 @@ class _ScanSql:
             rows_by_kind.setdefault((row in dead, bool(has_nan[row]), None, layout), []).append(row)
         groups = []
         for number, ((touched, with_nan, names, layout), rows) in enumerate(rows_by_kind.items()):
-            times = duckdb_deleted.ESTIMATE if touched else 1
             group = FileGroup(
                 name=f"{self._prefix}_{number}",
-                rows=typical_first(np.array(rows, dtype=np.intp), self._planned, times=times),
+                rows=typical_first(np.array(rows, dtype=np.intp), self._planned),
                 columns=columns,
                 names=names,
                 touched=touched,
@@ -425,14 +424,14 @@ class _ScanSql:
         outputs = [f"{group.output(column)} AS {quoted(column.name)}" for column in columns]
         if self._key:
             outputs.append(f"{group.file_value('base')} + r.file_row_number AS {KEY}")
-        joins, where = self._beside(group) + self._file_values(group), ""
-        if group.touched:
-            condition = self._undeleted(group, dead)
-            if condition is None:
-                joins += self._dead_join(group, dead)
-            else:
-                where = f" WHERE {condition}"
-        return f"SELECT {', '.join(outputs)} FROM {self._read_parquet(group)} r{joins}{where}"
+        joins = self._beside(group) + self._file_values(group)
+        deleted = self._deleted_bit(group, dead) if group.touched else None
+        if deleted is not None:
+            outputs.append(f"{deleted} AS {duckdb_deleted.DELETED}")
+        elif group.touched:
+            joins += self._dead_join(group, dead)
+        rows = f"SELECT {', '.join(outputs)} FROM {self._read_parquet(group)} r{joins}"
+        return rows if deleted is None else duckdb_deleted.without_deleted(rows)
 
     def _beside(self, group: FileGroup) -> str:
         return "".join(
@@ -542,15 +541,15 @@ class _ScanSql:
         self._out.relations[table] = pa.table({"file_index": numbers, **values})
         return f" JOIN {table} i ON i.file_index = r.file_index"
 
-    def _undeleted(self, group: FileGroup, dead: dict[int, Longs]) -> str | None:
-        """A condition for rows that are not deleted; None where a join is used instead."""
+    def _deleted_bit(self, group: FileGroup, dead: dict[int, Longs]) -> str | None:
+        """What tells whether a row is deleted; None where a join is used instead."""
         positions = [dead.get(int(row), _NONE).astype(np.int64) for row in group.rows]
         records = self._planned.records[group.rows].tolist()
-        live = duckdb_deleted.undeleted(positions, records, group.variable("bits"))
-        if live is None:
+        bit = duckdb_deleted.deleted_bit(positions, records, group.variable("bits"))
+        if bit is None:
             return None
-        self._out.bitmaps.update(live.bitmaps)
-        return live.condition
+        self._out.bitmaps.update(bit.bitmaps)
+        return bit.expression
 
     def _dead_join(self, group: FileGroup, dead: dict[int, Longs]) -> str:
         positions = [dead.get(int(row), _NONE) for row in group.rows]

@@ -1,7 +1,7 @@
 """DuckDB's plan of a query as lines that fit a terminal: a step per node, what it works on below.
 
-DuckDB draws boxes as wide as their longest text, and a scan's text holds the bitmap of the rows
-that are deleted. Here a bitmap is the words "not deleted", and long texts are folded.
+DuckDB draws boxes as wide as their longest text, and shows what looks deleted rows up as columns.
+Here the condition on them is the words "not deleted", and long texts are folded.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, Final
 
+from frazil.rows.duckdb.duckdb_deleted import DELETED, NOT_DELETED
 from frazil.text_format import counted
 
 _WIDTH: Final = 64
-_DELETED: Final = re.compile(r"get_bit\('[01]+'::BIT, ")
+_IN_WORDS: Final = "not deleted"
 _OUTER: Final = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")
 _ESTIMATE: Final = "Estimated Cardinality"
 _REFERENCE: Final = re.compile(r"#(\d+)")
@@ -69,7 +70,8 @@ def _details(info: Mapping[str, Any], inputs: Sequence[str]) -> Iterator[str]:
     for key, value in info.items():
         if key == _ESTIMATE or key in _SAID_BY_NAME or not value:
             continue
-        texts = [_named(_without_bitmaps(text), inputs) for text in _texts(value)]
+        texts = [_named(_without_deleted(text), inputs) for text in _texts(value)]
+        texts = [text for text in texts if DELETED not in text]
         unnamed = [_CAST.sub(r"\1", text) for text in texts]
         if not all(map(_REFERENCE.fullmatch, unnamed)):  # numbers alone tell nothing
             yield f"{key.lower()}: " + ", ".join(_named(text, (), "…") for text in unnamed)
@@ -118,13 +120,11 @@ def _named(text: str, inputs: Sequence[str], other: str | None = None) -> str:
     return _TEXT_OR_REFERENCE.sub(name, text)
 
 
-def _without_bitmaps(text: str) -> str:
-    """A condition in which what looks deleted rows up is said in words."""
-    if _DELETED.search(text) is None:
+def _without_deleted(text: str) -> str:
+    """A condition in which the one on deleted rows is said in words."""
+    if NOT_DELETED not in text:
         return text
-    parts = _conjuncts(text)
-    kept = [part for part in parts if _DELETED.search(part) is None]
-    return " AND ".join([*kept, "not deleted"])
+    return " AND ".join([*(part for part in _conjuncts(text) if part != NOT_DELETED), _IN_WORDS])
 
 
 def _conjuncts(text: str) -> list[str]:
