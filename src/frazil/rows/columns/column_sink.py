@@ -242,12 +242,12 @@ class SinkWriter:
         return table.set_column(at, table.schema.field(at), ages)
 
 
-def refuse_repeated(rows: int) -> None:
-    """Refuse values beyond the first of so many rows."""
-    if rows:
+def refuse_repeated(values: int) -> None:
+    """Refuse so many values for rows that have one already."""
+    if values:
         raise InvalidInput(
-            f"{rows} rows of the table have more than one new value; the keys of the new values "
-            "must be unique"
+            f"rows of the table have more than one new value, {values:,} too many; the keys of the "
+            "new values must be unique"
         )
 
 
