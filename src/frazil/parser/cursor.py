@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 from frazil.errors import InvalidInput
 from frazil.parser.tokens import Kind, Part, Source, Token
@@ -14,6 +14,7 @@ from frazil.value_classes import dataclass
 MAX_NAME_PARTS: Final = 64
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
+_T = TypeVar("_T")
 _AFTER_A_LIST: Final = ("as", "from", "limit", "order", "using", "when", "where")
 
 
@@ -40,6 +41,11 @@ class Cursor:
         return self.tokens[self.index] if self.index < len(self.tokens) else None
 
     @property
+    def following(self) -> Token | None:
+        """The token after the next one; None if there is none."""
+        return self.tokens[self.index + 1] if self.index + 1 < len(self.tokens) else None
+
+    @property
     def offset(self) -> int:
         """Where the next token starts."""
         return self.end if self.token is None else self.token.start
@@ -62,6 +68,14 @@ class Cursor:
             return True
         return False
 
+    def take_any(self, *words: str) -> bool:
+        """Step over one of these words if it follows."""
+        return any(self.take(word) for word in words)
+
+    def is_at(self, *symbols: str) -> bool:
+        """Whether one of these symbols follows."""
+        return self.token is not None and self.token.is_symbol(*symbols)
+
     def take_symbol(self, symbol: str) -> bool:
         """Step over a symbol if it follows."""
         token = self.token
@@ -80,9 +94,7 @@ class Cursor:
         if not self.take_symbol(","):
             return False
         token = self.token
-        return token is not None and not (
-            token.is_symbol(*_CLOSING) or token.is_word(*_AFTER_A_LIST)
-        )
+        return not (token is None or self.is_at(*_CLOSING) or token.is_word(*_AFTER_A_LIST))
 
     def _split(self, token: Token) -> None:
         self.tokens[self.index : self.index + 1] = [
@@ -189,30 +201,41 @@ class Cursor:
 
     def list_until(self, *ends: str | tuple[str, ...], what: str = "an expression") -> list[Part]:
         """Parts separated by commas."""
-        parts = [self.until(*ends, what=what)]
-        while self.take_comma():
-            parts.append(self.until(*ends, what=what))
-        return parts
+        return self.listed(lambda: self.until(*ends, what=what))
 
     def bracketed(self, what: str = "an expression") -> list[Part]:
         """Parts separated by commas, in round brackets."""
-        self.expect_symbol("(")
-        parts = self.list_until(what=what)
-        self.expect_symbol(")")
-        return parts
+        return self.in_brackets(lambda: self.until(what=what))
 
-    def bracketed_or_empty(self) -> None:
+    def listed(self, read: Callable[[], _T]) -> list[_T]:
+        """What a function reads, as often as commas separate it."""
+        items = [read()]
+        while self.take_comma():
+            items.append(read())
+        return items
+
+    def in_brackets(self, read: Callable[[], _T]) -> list[_T]:
+        """The same in round brackets."""
+        self.expect_symbol("(")
+        items = self.listed(read)
+        self.expect_symbol(")")
+        return items
+
+    def step_over_brackets(self) -> None:
         """Step over round brackets, with parts in them or without."""
-        following = self.tokens[self.index + 1 : self.index + 2]
-        if following and following[0].is_symbol(")"):
+        if self.following is not None and self.following.is_symbol(")"):
             self.index += 2
         else:
             self.bracketed()
 
+    def since(self, start: int) -> Part:
+        """What was read from an offset on."""
+        return Part(start, self.tokens[self.index - 1].end)
+
     def _part(self, start: int, what: str) -> Part:
         if self.index == 0 or self.tokens[self.index - 1].end <= start:
             raise self.unexpected(what)
-        return Part(start, self.tokens[self.index - 1].end)
+        return self.since(start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +252,12 @@ class Name:
 
 def chains(cursor: Cursor, what: str = "a column") -> tuple[Name, ...]:
     """Dotted names, separated by commas."""
-    names = [chain(cursor, what)]
-    while cursor.take_comma():
-        names.append(chain(cursor, what))
-    return tuple(names)
+    return tuple(cursor.listed(lambda: chain(cursor, what)))
+
+
+def columns_in_brackets(cursor: Cursor) -> tuple[Name, ...]:
+    """The names of columns, in round brackets."""
+    return tuple(cursor.in_brackets(lambda: chain(cursor, "a column")))
 
 
 def chain(cursor: Cursor, what: str = "a table") -> Name:

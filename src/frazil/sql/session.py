@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from frazil.errors import FrazilError, InvalidInput
+from frazil.errors import InvalidInput
 from frazil.parser.duckdb_parser import TOO_DEEP
 from frazil.sql import caller
 from frazil.sql.bind.rewriting import Parameters
@@ -138,10 +138,10 @@ class Session:
         match statement:
             case st.Query(part=part):
                 return at.result(part)
-            case st.Explain():
-                from frazil.sql.run import show
-
-                return show.explain(statement, at)
+            case st.Use(namespace=namespace):
+                return self._use(namespace.parts, at, namespace.start)
+            case st.TransactionStatement():
+                return self._transaction(statement, at)
             case st.Insert() | st.Delete() | st.Update() | st.Merge():
                 from frazil.sql.run import run_rows
 
@@ -150,7 +150,7 @@ class Session:
                 from frazil.sql.run import copy_rows
 
                 return copy_rows.run(statement, at)
-            case st.Show() | st.Describe():
+            case st.Explain() | st.Show() | st.Describe():
                 from frazil.sql.run import show
 
                 return show.run(statement, at)
@@ -158,11 +158,7 @@ class Session:
                 from frazil.sql.run import procedures
 
                 return procedures.run(statement, at)
-            case st.Use(namespace=namespace):
-                return self._use(namespace.parts, at, namespace.start)
-            case st.TransactionStatement(verb=verb, start=start):
-                return self._verb(verb, at, start)
-            case st.CreateView() | st.DropView() | st.AlterView():
+            case st.CreateView() | st.AlterView():
                 from frazil.sql.run import run_views
 
                 return run_views.run(statement, at)
@@ -176,18 +172,14 @@ class Session:
         self.names.namespace = parts
         return one_row(namespace=".".join(parts))
 
-    def _verb(self, verb: st.TransactionVerb, at: Execution, start: int) -> Result:
-        try:
-            match verb:
-                case st.TransactionVerb.BEGIN:
+    def _transaction(self, statement: st.TransactionStatement, at: Execution) -> Result:
+        with at.place(statement.start):
+            match statement.verb:
+                case "BEGIN":
                     self.transactions.begin(self._database.cursor(allow_files=at.allows_files))
-                    self.names = self.names.fresh()
-                case st.TransactionVerb.COMMIT:
+                case "COMMIT":
                     self.transactions.commit(self.catalog._pointers)
-                case st.TransactionVerb.ROLLBACK:
+                case "ROLLBACK":
                     self.transactions.roll_back(must_be_open=True)
-        except FrazilError as error:
-            raise at.source.with_position(start, error) from None
-        if verb is not st.TransactionVerb.BEGIN:
-            self.names = self.names.fresh()
-        return one_row(status=verb.value)
+        self.names = self.names.fresh()
+        return one_row(status=statement.verb)

@@ -58,18 +58,14 @@ def _clause(cursor: Cursor) -> TimeTravel | None:
     for words, kind in _CLAUSES:
         if cursor.take(*words):
             return _value(cursor, start, is_version=kind == "version")
-    token = cursor.token
     following = cursor.tokens[cursor.index + 1 : cursor.index + 4]
-    if (
-        token is not None
-        and token.is_word("at")
-        and len(following) == 3
-        and following[0].is_symbol("(")
-        and following[1].is_word("version", "timestamp")
-        and following[2].is_symbol("=>")
-    ):
-        cursor.index += 4
-        return _value(cursor, start, is_version=following[1].is_word("version"), closes=True)
+    if cursor.ahead("at") and len(following) == 3:
+        bracket, kind_word, arrow = following
+        is_version = kind_word.is_word("version")
+        is_kind = is_version or kind_word.is_word("timestamp")
+        if bracket.is_symbol("(") and is_kind and arrow.is_symbol("=>"):
+            cursor.index += 4
+            return _value(cursor, start, is_version=is_version, closes=True)
     return None
 
 
@@ -78,11 +74,10 @@ def _value(cursor: Cursor, start: int, *, is_version: bool, closes: bool = False
     token = cursor.token
     value: AsOf | None = None
     expression: Part | None = None
-    if token is not None and not is_version and token.is_word("timestamp", "timestamptz"):
-        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-        if following and following[0].kind is Kind.STRING:
-            cursor.index += 1
-            token = cursor.token
+    is_typed = any(map(cursor.ahead, ("timestamp", "timestamptz"))) and _is_text(cursor.following)
+    if is_typed and not is_version:
+        cursor.index += 1
+        token = cursor.token
     if token is not None and token.kind is Kind.STRING and _ends(cursor, closes):
         cursor.index += 1
         value = token.value
@@ -96,54 +91,53 @@ def _value(cursor: Cursor, start: int, *, is_version: bool, closes: bool = False
     elif closes:
         expression = cursor.until(what="a value")
     elif not is_version and _operand(cursor):
-        while cursor.token is not None and cursor.token.is_symbol("+", "-"):
+        while cursor.is_at("+", "-"):
             cursor.index += 1
             if not _operand(cursor):
                 raise cursor.unexpected("an interval or a time")
-        expression = Part(at, cursor.tokens[cursor.index - 1].end)
+        expression = cursor.since(at)
     else:
         raise cursor.unexpected("a snapshot id, branch or tag" if is_version else "a timestamp")
     if closes:
         cursor.expect_symbol(")")
     if isinstance(value, str) and not is_version:
         check_time(cursor.source, at, value)
-    end = cursor.tokens[cursor.index - 1].end
     return TimeTravel(
-        part=Part(start, end), is_version=is_version, value=value, expression=expression
+        part=cursor.since(start), is_version=is_version, value=value, expression=expression
     )
 
 
 def _operand(cursor: Cursor) -> bool:
     """Step over a part of a sum: a call, brackets, an interval, a literal; False for others."""
-    token = cursor.token
-    following = cursor.tokens[cursor.index + 1 : cursor.index + 3]
+    token, following = cursor.token, cursor.following
     if token is None or token.is_symbol(")"):
         return False
+    is_call = following is not None and following.is_symbol("(")
     if cursor.take("interval"):
         cursor.advance()
         if cursor.token is not None and cursor.token.is_word(*_UNITS):
             cursor.index += 1
         return True
-    if token.is_word("current_timestamp", "current_date") and not (
-        following and following[0].is_symbol("(")
-    ):
+    if token.is_word("current_timestamp", "current_date") and not is_call:
         cursor.index += 1
         return True
-    if token.is_word("date", "timestamp", "timestamptz") and (
-        following and following[0].kind is Kind.STRING
-    ):
+    if token.is_word("date", "timestamp", "timestamptz") and _is_text(following):
         cursor.index += 2
         return True
-    if token.is_symbol("(") or (token.is_name and following and following[0].is_symbol("(")):
+    if token.is_symbol("(") or (token.is_name and is_call):
         cursor.index += 0 if token.is_symbol("(") else 1
-        cursor.bracketed_or_empty()
+        cursor.step_over_brackets()
         return True
     return False
 
 
+def _is_text(token: Token | None) -> bool:
+    return token is not None and token.kind is Kind.STRING
+
+
 def _ends(cursor: Cursor, closes: bool) -> bool:
-    following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-    return not closes or (bool(following) and following[0].is_symbol(")"))
+    following = cursor.following
+    return not closes or (following is not None and following.is_symbol(")"))
 
 
 def check_time(source: Source, at: int, value: str) -> None:

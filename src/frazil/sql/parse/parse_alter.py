@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from frazil.parser.cursor import Cursor, Name, chain, chains
+from frazil.parser.cursor import Cursor, Name, chain, chains, columns_in_brackets
 from frazil.sql.parse.parse_tables import (
     NAMESPACE,
     column,
@@ -44,11 +44,11 @@ _UNITS: Final = {
 def alter(cursor: Cursor) -> AlterTable | AlterView | AlterNamespace | CreateView:
     """ALTER TABLE t …, ALTER VIEW v …, ALTER NAMESPACE n …."""
     cursor.expect("alter")
-    if any(cursor.take(word) for word in NAMESPACE):
+    if cursor.take_any(*NAMESPACE):
         namespace = chain(cursor, "a namespace")
-        action = _properties(cursor)
+        does = _properties(cursor)
         cursor.finish()
-        return AlterNamespace(namespace=namespace, updates=action.updates, removals=action.removals)
+        return AlterNamespace(namespace=namespace, does=does)
     if cursor.take("view"):
         view = chain(cursor, "a view")
         if cursor.take("as"):
@@ -64,9 +64,9 @@ def alter(cursor: Cursor) -> AlterTable | AlterView | AlterNamespace | CreateVie
     if_exists = cursor.take("if", "exists")
     table = chain(cursor)
     start = cursor.offset
-    does = _alteration(cursor)
+    alteration = _alteration(cursor)
     cursor.finish()
-    return AlterTable(table=table, start=start, does=does, if_exists=if_exists)
+    return AlterTable(table=table, start=start, does=alteration, if_exists=if_exists)
 
 
 def comment(cursor: Cursor) -> AlterTable | AlterView:
@@ -83,11 +83,8 @@ def comment(cursor: Cursor) -> AlterTable | AlterView:
     text = None if cursor.take("null") else cursor.string()
     cursor.finish()
     if not on_column:
-        does = (
-            SetProperties(removals=("comment",))
-            if text is None
-            else SetProperties(updates={"comment": text})
-        )
+        updates = {} if text is None else {"comment": text}
+        does = SetProperties(updates=updates, removals=() if updates else ("comment",))
         if on_view:
             return AlterView(view=name, does=does)
         return AlterTable(table=name, start=start, does=does)
@@ -132,10 +129,8 @@ def _alteration(cursor: Cursor) -> Alteration:
         cursor.expect("with")
         added, name = _field(cursor)
         return PartitionField(drop=old_field, add=added, name=name)
-    if cursor.take("create", "or", "replace"):
-        return _ref(cursor, create=True, replace=True)
     if cursor.take("create"):
-        return _ref(cursor, create=True, replace=False)
+        return _ref(cursor, create=True, replace=cursor.take("or", "replace"))
     if cursor.take("replace"):
         return _ref(cursor, create=False, replace=True)
     raise cursor.unexpected(
@@ -150,12 +145,8 @@ def _add(cursor: Cursor) -> Alteration:
         return PartitionField(add=added, name=name)
     if cursor.take("columns") or cursor.take("column") or cursor.token is not None:
         if_not_exists = cursor.take("if", "not", "exists")
-        bracket = cursor.take_symbol("(")
-        columns = [column(cursor)]
-        while cursor.take_comma():
-            columns.append(column(cursor))
-        if bracket:
-            cursor.expect_symbol(")")
+        read_list = cursor.in_brackets if cursor.is_at("(") else cursor.listed
+        columns = read_list(lambda: column(cursor))
         return AddColumns(columns=tuple(columns), if_not_exists=if_not_exists)
     raise cursor.unexpected("COLUMN or PARTITION FIELD")
 
@@ -175,13 +166,9 @@ def _drop(cursor: Cursor) -> Alteration:
             if_exists = cursor.take("if", "exists")
             name = _ref_name(cursor)
             return DropRef(name=name, is_branch=word == "branch", if_exists=if_exists)
-    if not cursor.take("columns"):
-        cursor.take("column")
+    cursor.take_any("columns", "column")
     if_exists = cursor.take("if", "exists")
-    bracket = cursor.take_symbol("(")
-    columns = chains(cursor)
-    if bracket:
-        cursor.expect_symbol(")")
+    columns = columns_in_brackets(cursor) if cursor.is_at("(") else chains(cursor)
     return DropColumns(columns=columns, if_exists=if_exists)
 
 
@@ -219,26 +206,19 @@ def _properties(cursor: Cursor) -> SetProperties:
     cursor.expect("unset")
     _properties_word(cursor)
     cursor.take("if", "exists")
-    cursor.expect_symbol("(")
-    keys = [property_key(cursor)]
-    while cursor.take_comma():
-        keys.append(property_key(cursor))
-    cursor.expect_symbol(")")
-    return SetProperties(removals=tuple(keys))
+    return SetProperties(removals=tuple(cursor.in_brackets(lambda: property_key(cursor))))
 
 
 def _properties_word(cursor: Cursor) -> None:
-    if not cursor.take("tblproperties") and not cursor.take("dbproperties"):
+    if not cursor.take_any("tblproperties", "dbproperties"):
         cursor.expect("properties")
 
 
 def _ref_name(cursor: Cursor) -> str:
     """The name of a branch or tag; dashes need no quotes."""
     name = cursor.name("the name of a branch or tag")
-    while cursor.token is not None and cursor.token.is_symbol("-"):
-        cursor.index += 1
-        token = cursor.advance()
-        name += f"-{token.value}"
+    while cursor.take_symbol("-"):
+        name += f"-{cursor.advance().value}"
     return name
 
 
@@ -254,8 +234,7 @@ def _ref(cursor: Cursor, *, create: bool, replace: bool) -> CreateRef:
     if cursor.take("retain"):
         more["max_ref_age_ms"] = _duration(cursor)
     if is_branch and cursor.take("with", "snapshot", "retention"):
-        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-        if following and following[0].is_word("snapshots", "snapshot"):
+        if cursor.following is not None and cursor.following.is_word("snapshots", "snapshot"):
             more["min_snapshots"] = cursor.number()
             cursor.index += 1
         if cursor.token is not None:
@@ -273,6 +252,6 @@ def _ref(cursor: Cursor, *, create: bool, replace: bool) -> CreateRef:
 def _duration(cursor: Cursor) -> int:
     amount = cursor.number()
     for unit, ms in _UNITS.items():
-        if cursor.take(unit) or cursor.take(f"{unit}s"):
+        if cursor.take_any(unit, f"{unit}s"):
             return amount * ms
     raise cursor.unexpected("MINUTES, HOURS or DAYS")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from frazil.errors import InvalidInput
-from frazil.parser.cursor import Cursor, Name, chain, chains
+from frazil.parser.cursor import Cursor, Name, chain, columns_in_brackets
 from frazil.parser.tokens import Part
 from frazil.parser.tree import parse_expression, parse_query
 from frazil.rows.actions import Action
@@ -45,35 +45,26 @@ def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
             cursor.offset, "INSERT OR … is not supported; use MERGE INTO", feature="INSERT OR"
         )
     overwrite = cursor.take("overwrite")
-    if overwrite:
-        if not cursor.take("into"):
-            cursor.take("table")
-    else:
+    if not overwrite:
         cursor.expect("into")
         cursor.take("table")
+    elif not cursor.take("into"):
+        cursor.take("table")
     table = chain(cursor)
-    fixed: list[tuple[Name, Part]] = []
-    by_partition = cursor.take("partition")
-    if by_partition:
-        fixed = _partition(cursor)
-    where: Part | None = None
+    fixed = _partition(cursor) if cursor.take("partition") else []
     columns: tuple[Name, ...] | None = None
     by_name = cursor.take("by", "name")
     if not by_name and not cursor.take("by", "position") and _has_columns(cursor):
-        cursor.expect_symbol("(")
-        columns = chains(cursor)
-        cursor.expect_symbol(")")
-    if cursor.take("replace", "where"):
-        where = _condition(cursor)
+        columns = columns_in_brackets(cursor)
+    where = _condition(cursor) if cursor.take("replace", "where") else None
     only_defaults = cursor.ahead("default", "values")
-    query = _inserted(cursor)
     mode = InsertMode.APPEND
     if overwrite:
-        is_dynamic = by_partition and any(part is None for _, part in fixed)
+        is_dynamic = any(part is None for _, part in fixed)
         mode = InsertMode.OVERWRITE_PARTITIONS if is_dynamic else InsertMode.OVERWRITE
     return Insert(
         table=table,
-        query=query,
+        query=_inserted(cursor),
         columns=columns,
         mode=mode,
         fixed=tuple((name, part) for name, part in fixed if part is not None),
@@ -86,19 +77,19 @@ def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
 
 def _inserted(cursor: Cursor) -> Part:
     """The rest: a query, without what only engines with keys have."""
-    depth = 0
+    depth, first = 0, cursor.index
     for at, token in enumerate(cursor.tokens[cursor.index :], start=cursor.index):
         depth += token.is_symbol("(") - token.is_symbol(")")
-        following = cursor.tokens[at + 1 : at + 2]
         if depth or not token.is_word("returning", "on"):
             continue
-        if token.is_word("on") and not (following and following[0].is_word("conflict")):
-            continue
         cursor.index = at
+        if token.is_word("on") and not cursor.ahead("on", "conflict"):
+            continue
         _no_returning(cursor)
         raise cursor.source.unsupported(
             token.start, "ON CONFLICT is not supported; use MERGE INTO", feature="ON CONFLICT"
         )
+    cursor.index = first
     return cursor.rest("a query or VALUES")
 
 
@@ -131,25 +122,18 @@ def _is_read(parse: Callable[[str], object], text: str) -> bool:
 
 def _has_columns(cursor: Cursor) -> bool:
     """Whether brackets hold column names and not a query."""
-    token = cursor.token
-    if token is None or not token.is_symbol("("):
-        return False
-    inner = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-    return bool(inner) and inner[0].is_name and not inner[0].is_word(*_QUERY)
+    first = cursor.following if cursor.is_at("(") else None
+    return first is not None and first.is_name and not first.is_word(*_QUERY)
 
 
-def _partition(cursor: Cursor) -> list[tuple[Name, Part]]:
+def _partition(cursor: Cursor) -> list[tuple[Name, Part | None]]:
     """PARTITION (a = 1, b): values that are given, and columns without."""
-    terms: list[tuple[Name, Part]] = []
-    cursor.expect_symbol("(")
-    while True:
+
+    def term() -> tuple[Name, Part | None]:
         name = chain(cursor, "a column")
-        value = cursor.until(what="a value") if cursor.take_symbol("=") else None
-        terms.append((name, value))  # type: ignore[arg-type]
-        if not cursor.take_comma():
-            break
-    cursor.expect_symbol(")")
-    return terms
+        return name, cursor.until(what="a value") if cursor.take_symbol("=") else None
+
+    return cursor.in_brackets(term)
 
 
 def _alias(cursor: Cursor, *stops: str) -> str | None:
@@ -167,17 +151,22 @@ def parse_delete(cursor: Cursor, *, ctes: Part | None = None) -> Delete:
     cursor.expect("from")
     table = chain(cursor)
     alias = _alias(cursor, "where", "using", "returning")
-    using = _tables(cursor) if cursor.take("using") else None
-    where = cursor.until(*_AFTER_WHERE, what="a condition") if cursor.take("where") else None
-    _no_returning(cursor)
-    cursor.finish()
+    using, where = _others_and_condition(cursor, "using")
     return Delete(table=table, alias=alias, where=where, using=using, ctes=ctes)
 
 
-def _tables(cursor: Cursor) -> Part:
-    start = cursor.offset
-    cursor.list_until("where", "returning", what="a table")
-    return Part(start, cursor.tokens[cursor.index - 1].end)
+def _others_and_condition(cursor: Cursor, word: str) -> tuple[Part | None, Part | None]:
+    """The end of a change: other tables after a word, and the condition."""
+    tables = where = None
+    if cursor.take(word):
+        start = cursor.offset
+        cursor.list_until("where", "returning", what="a table")
+        tables = cursor.since(start)
+    if cursor.take("where"):
+        where = cursor.until(*_AFTER_WHERE, what="a condition")
+    _no_returning(cursor)
+    cursor.finish()
+    return tables, where
 
 
 def parse_update(cursor: Cursor, *, ctes: Part | None = None) -> Update:
@@ -187,24 +176,15 @@ def parse_update(cursor: Cursor, *, ctes: Part | None = None) -> Update:
     alias = _alias(cursor, "set")
     cursor.expect("set")
     assignments = _assignments(cursor, "from", "where", *_AFTER_WHERE)
-    source = _tables(cursor) if cursor.take("from") else None
-    where = cursor.until(*_AFTER_WHERE, what="a condition") if cursor.take("where") else None
-    _no_returning(cursor)
-    cursor.finish()
+    source, where = _others_and_condition(cursor, "from")
     return Update(
-        table=table,
-        alias=alias,
-        assignments=assignments,
-        source=source,
-        where=where,
-        ctes=ctes,
+        table=table, alias=alias, assignments=assignments, source=source, where=where, ctes=ctes
     )
 
 
 def _assignments(cursor: Cursor, *ends: str | tuple[str, ...]) -> tuple[tuple[Name, Part], ...]:
-    assignments: list[tuple[Name, Part]] = []
-    while True:
-        if cursor.token is not None and cursor.token.is_symbol("("):
+    def assignment() -> tuple[Name, Part]:
+        if cursor.is_at("("):
             raise cursor.source.unsupported(
                 cursor.offset,
                 "(a, b) = … is not supported; assign each column by itself",
@@ -212,9 +192,9 @@ def _assignments(cursor: Cursor, *ends: str | tuple[str, ...]) -> tuple[tuple[Na
             )
         name = chain(cursor, "a column")
         cursor.expect_symbol("=")
-        assignments.append((name, cursor.until(*ends)))
-        if not cursor.take_comma():
-            return tuple(assignments)
+        return name, cursor.until(*ends)
+
+    return tuple(cursor.listed(assignment))
 
 
 def _no_returning(cursor: Cursor) -> None:
@@ -236,9 +216,7 @@ def parse_merge(cursor: Cursor, *, ctes: Part | None = None) -> Merge:
     source, source_alias = table_and_alias(cursor)
     on: Part | tuple[Name, ...]
     if cursor.take("using"):
-        cursor.expect_symbol("(")
-        on = chains(cursor)
-        cursor.expect_symbol(")")
+        on = columns_in_brackets(cursor)
     else:
         cursor.expect("on")
         on = cursor.until("when", what="a condition")
@@ -263,7 +241,7 @@ def parse_merge(cursor: Cursor, *, ctes: Part | None = None) -> Merge:
 def table_and_alias(cursor: Cursor) -> tuple[Part, str | None]:
     """A table, with time travel or arguments perhaps, or a query in brackets; and its alias."""
     start = cursor.offset
-    if cursor.token is not None and cursor.token.is_symbol("("):
+    if cursor.is_at("("):
         depth = 0
         while (token := cursor.token) is not None:
             depth += token.is_symbol("(") - token.is_symbol(")")
@@ -278,12 +256,11 @@ def table_and_alias(cursor: Cursor) -> tuple[Part, str | None]:
         previous = [t for t in cursor.tokens[: cursor.index] if t.start >= start][-2:]
         if len(previous) == 2 and previous[1].is_name and not previous[0].is_symbol("."):
             cursor.index -= 1  # the last name is an alias
-    source = Part(start, cursor.tokens[cursor.index - 1].end)
+    source = cursor.since(start)
     alias = _alias(cursor, "on", "using")
-    if alias is not None and cursor.take_symbol("("):  # v(a, b) names the columns
-        chains(cursor)
-        cursor.expect_symbol(")")
-        source = Part(start, cursor.tokens[cursor.index - 1].end)
+    if alias is not None and cursor.is_at("("):  # v(a, b) names the columns
+        columns_in_brackets(cursor)
+        source = cursor.since(start)
     return source, alias
 
 
@@ -338,10 +315,7 @@ def _inserts(cursor: Cursor, start: int) -> Written:
     takes = _takes(cursor)
     if cursor.take_symbol("*") or cursor.token is None or cursor.ahead("when"):
         return Written(start=start, takes=takes)
-    columns: tuple[Name, ...] | None = None
-    if cursor.take_symbol("("):
-        columns = chains(cursor)
-        cursor.expect_symbol(")")
+    columns = columns_in_brackets(cursor) if cursor.is_at("(") else None
     cursor.expect("values")
     return Written(start=start, columns=columns, values=tuple(cursor.bracketed("a value")))
 

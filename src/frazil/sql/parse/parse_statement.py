@@ -7,7 +7,7 @@ refused with its place otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, Literal
 
 from frazil.errors import InvalidInput
 from frazil.parser.cursor import Cursor, Name, chain
@@ -27,7 +27,6 @@ from frazil.sql.parse.statements import (
     Show,
     Statement,
     TransactionStatement,
-    TransactionVerb,
     Update,
     Use,
 )
@@ -40,12 +39,6 @@ _CHANGES: Final[dict[str, Callable[..., Insert | Delete | Update | Merge]]] = {
     "update": parse_update,
     "merge": parse_merge,
 }
-_FIRST_WORDS: Final = (
-    *_READS,
-    *_CHANGES,
-    *("with", "create", "replace", "drop", "truncate", "alter", "comment", "show", "describe"),
-    *("explain", "copy", "call", "use", "begin", "commit", "rollback"),
-)
 _IS_SET: Final = "the engine is set by Frazil"
 _INSTEAD: Final[Mapping[str, str]] = {
     "optimize": "CALL system.rewrite_data_files compacts a table",
@@ -57,7 +50,16 @@ _INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("set", "reset", "pragma", "install", "load", "attach"), _IS_SET),
 }
 """Statements of other engines, and what there is instead."""
+_SHOWN_AS: Final = {
+    "databases": "namespaces",
+    "schemas": "namespaces",
+    "properties": "tblproperties",
+}
 _SHOWN: Final = (
+    *("tables", "views", "namespaces", "columns", "tblproperties", "create table", "create view"),
+    *("partitions", "branches", "tags", *_SHOWN_AS),
+)
+_SHOWN_TEXT: Final = (
     "tables, views, namespaces, columns, tblproperties, create table, create view, partitions, "
     "branches or tags"
 )
@@ -84,40 +86,11 @@ def parse_statement(cursor: Cursor) -> Statement:
     """One statement."""
     first = cursor.token
     assert first is not None
-    if first.is_symbol("(") or first.is_word(*_READS):
-        return Query(part=Part(first.start, cursor.end))
+    if _is_query(cursor):
+        return Query(part=cursor.rest("a query"))
     word = first.value.lower() if first.is_word(first.value.lower()) else ""
-    match word:
-        case "with":
-            return _with(cursor)
-        case "insert" | "delete" | "update" | "merge":
-            return _CHANGES[word](cursor)
-        case "create":
-            return parse_tables.create(cursor)
-        case "replace":
-            return parse_tables.replace_table(cursor)
-        case "drop":
-            return parse_tables.drop(cursor)
-        case "truncate":
-            return parse_tables.truncate(cursor)
-        case "alter":
-            return parse_alter.alter(cursor)
-        case "comment":
-            return parse_alter.comment(cursor)
-        case "show":
-            return _show(cursor)
-        case "describe" | "desc":
-            return _describe(cursor)
-        case "explain":
-            return _explain(cursor)
-        case "copy":
-            return _copy(cursor)
-        case "call":
-            return _call(cursor)
-        case "use":
-            return _use(cursor)
-        case "begin" | "start" | "commit" | "rollback" | "abort" | "end":
-            return _transaction(cursor)
+    if word in _PARSERS:
+        return _PARSERS[word](cursor)
     word_text = cursor.source.text[first.start : first.end]
     message = f"unknown statement {word_text!r}{_hint(word)}"
     raise cursor.source.unsupported(first.start, message, feature=word_text)
@@ -126,7 +99,11 @@ def parse_statement(cursor: Cursor) -> Statement:
 def _hint(word: str) -> str:
     if word in _INSTEAD:
         return f"; {_INSTEAD[word]}"
-    return did_you_mean(word.upper(), map(str.upper, _FIRST_WORDS))
+    return did_you_mean(word.upper(), map(str.upper, (*_READS, *_PARSERS)))
+
+
+def _is_query(cursor: Cursor) -> bool:
+    return cursor.is_at("(") or (cursor.token is not None and cursor.token.is_word(*_READS))
 
 
 def _with(cursor: Cursor) -> Statement:
@@ -136,7 +113,7 @@ def _with(cursor: Cursor) -> Statement:
     depth = 0
     while (token := cursor.token) is not None:
         if depth == 0 and token.is_word(*_CHANGES):
-            ctes = Part(start, cursor.tokens[cursor.index - 1].end)
+            ctes = cursor.since(start)
             return _CHANGES[token.value.lower()](cursor, ctes=ctes)
         if depth == 0 and token.is_word(*_READS):
             break
@@ -149,8 +126,8 @@ def _explain(cursor: Cursor) -> Explain:
     cursor.expect("explain")
     analyze = cursor.take("analyze")
     token = cursor.token
-    if token is not None and (token.is_symbol("(") or token.is_word(*_READS)):
-        return Explain(parts=(Part(token.start, cursor.end),), analyze=analyze)
+    if _is_query(cursor):
+        return Explain(parts=(cursor.rest("a query"),), analyze=analyze)
     if token is None or not token.is_word("with", *_CHANGES):
         raise cursor.unexpected("a query to explain")
     change = _with(cursor) if token.is_word("with") else _CHANGES[token.value.lower()](cursor)
@@ -192,12 +169,12 @@ def _copy(cursor: Cursor) -> Copy:
     cursor.expect("copy")
     prefix = between = ""
     parts: list[Part] = []
-    if cursor.token is not None and cursor.token.is_symbol("("):
+    if cursor.is_at("("):
         parts.append(cursor.until("to", what="a query in brackets"))
     else:
         table = chain(cursor, "a table, or a query in brackets")
         prefix = "SELECT * FROM "
-        if cursor.token is not None and cursor.token.is_symbol("("):
+        if cursor.is_at("("):
             columns = cursor.bracketed("a column")
             parts.append(Part(columns[0].start, columns[-1].end))
             prefix, between = "SELECT ", " FROM "
@@ -232,13 +209,11 @@ def _describe(cursor: Cursor) -> Describe:
         cursor.index += 1
         cursor.take("extended")
         statement = Describe(namespace=chain(cursor, "a namespace"))
-    elif cursor.token is not None and (
-        cursor.token.is_symbol("(") or cursor.token.is_word("select", "with", "from", "values")
-    ):
+    elif cursor.is_at("(") or any(map(cursor.ahead, ("select", "with", "from", "values"))):
         return Describe(query=cursor.rest("a query"))
     else:
         cursor.take("table")
-        extended = cursor.take("extended") or cursor.take("formatted")
+        extended = cursor.take_any("extended", "formatted")
         statement = Describe(table=chain(cursor), extended=extended)
     cursor.finish()
     return statement
@@ -246,8 +221,8 @@ def _describe(cursor: Cursor) -> Describe:
 
 def _is_namespace(cursor: Cursor) -> bool:
     """Whether NAMESPACE and a name follow; alone, the word is a table's name."""
-    following = cursor.tokens[cursor.index : cursor.index + 2]
-    return len(following) == 2 and following[0].is_word(*NAMESPACE) and following[1].is_name
+    name = cursor.following
+    return any(map(cursor.ahead, NAMESPACE)) and name is not None and name.is_name
 
 
 def _show(cursor: Cursor) -> Show:
@@ -256,15 +231,13 @@ def _show(cursor: Cursor) -> Show:
     of: Name | None = None
     like = key = None
     if what in ("tables", "views", "namespaces"):
-        if cursor.take("in") or cursor.take("from"):
+        if cursor.take_any("in", "from"):
             of = chain(cursor, "a namespace")
-        if cursor.take("like") or (
-            cursor.token is not None and cursor.token.kind.value == "string"
-        ):
+        is_text = cursor.token is not None and cursor.token.kind is Kind.STRING
+        if cursor.take("like") or is_text:
             like = cursor.string()
     else:
-        if not cursor.take("in"):
-            cursor.take("from")
+        cursor.take_any("in", "from")
         of = chain(cursor)
         if what == "tblproperties" and cursor.take_symbol("("):
             key = cursor.string("the name of a property in 'quotes'")
@@ -274,22 +247,10 @@ def _show(cursor: Cursor) -> Show:
 
 
 def _shown(cursor: Cursor) -> str:
-    for pair in (("create", "table"), ("create", "view")):
-        if cursor.take(*pair):
-            return " ".join(pair)
-    for what, words in {
-        "tables": ("tables",),
-        "views": ("views",),
-        "namespaces": ("namespaces", "databases", "schemas"),
-        "columns": ("columns",),
-        "tblproperties": ("tblproperties", "properties"),
-        "partitions": ("partitions",),
-        "branches": ("branches",),
-        "tags": ("tags",),
-    }.items():
-        if any(cursor.take(word) for word in words):
-            return what
-    raise cursor.unexpected(_SHOWN)
+    for what in _SHOWN:
+        if cursor.take(*what.split()):
+            return _SHOWN_AS.get(what, what)
+    raise cursor.unexpected(_SHOWN_TEXT)
 
 
 def _call(cursor: Cursor) -> Call:
@@ -301,11 +262,12 @@ def _call(cursor: Cursor) -> Call:
     while not cursor.take_symbol(")"):
         if positional or named:
             cursor.expect_symbol(",")
-        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
-        if following and following[0].is_symbol("=>"):
+        following = cursor.following
+        if following is not None and following.is_symbol("=>"):
             start = cursor.offset
-            name = cursor.name("the name of an argument")
-            named.append((Name((name,), start, following[0].start), _argument(cursor)))
+            name = Name((cursor.name("the name of an argument"),), start, following.start)
+            cursor.expect_symbol("=>")
+            named.append((name, cursor.until(what="a value")))
         elif named:
             raise cursor.unexpected("a named argument (name => value), as the ones before it")
         else:
@@ -314,15 +276,9 @@ def _call(cursor: Cursor) -> Call:
     return Call(procedure=procedure, positional=tuple(positional), named=tuple(named))
 
 
-def _argument(cursor: Cursor) -> Part:
-    cursor.expect_symbol("=>")
-    return cursor.until(what="a value")
-
-
 def _use(cursor: Cursor) -> Use:
     cursor.expect("use")
-    if not cursor.take("namespace"):
-        cursor.take("schema")
+    cursor.take_any("namespace", "schema")
     statement = Use(namespace=chain(cursor, "a namespace"))
     cursor.finish()
     return statement
@@ -333,10 +289,35 @@ def _transaction(cursor: Cursor) -> TransactionStatement:
     word = cursor.advance().value.lower()
     if word == "start":
         cursor.expect("transaction")
-    elif not cursor.take("transaction"):
-        cursor.take("work")
+    else:
+        cursor.take_any("transaction", "work")
     cursor.finish()
-    verb = {"begin": TransactionVerb.BEGIN, "start": TransactionVerb.BEGIN}.get(word)
-    if verb is None:
-        verb = TransactionVerb.COMMIT if word in ("commit", "end") else TransactionVerb.ROLLBACK
-    return TransactionStatement(verb=verb, start=start)
+    return TransactionStatement(verb=_VERBS[word], start=start)
+
+
+_VERBS: Final[Mapping[str, Literal["BEGIN", "COMMIT", "ROLLBACK"]]] = {
+    "begin": "BEGIN",
+    "start": "BEGIN",
+    "commit": "COMMIT",
+    "end": "COMMIT",
+    "rollback": "ROLLBACK",
+    "abort": "ROLLBACK",
+}
+_PARSERS: Final[Mapping[str, Callable[[Cursor], Statement]]] = {
+    **_CHANGES,
+    "with": _with,
+    "create": parse_tables.create,
+    "replace": parse_tables.replace_table,
+    "drop": parse_tables.drop,
+    "truncate": parse_tables.truncate,
+    "alter": parse_alter.alter,
+    "comment": parse_alter.comment,
+    "show": _show,
+    "describe": _describe,
+    "desc": _describe,
+    "explain": _explain,
+    "copy": _copy,
+    "call": _call,
+    "use": _use,
+    **dict.fromkeys(_VERBS, _transaction),
+}

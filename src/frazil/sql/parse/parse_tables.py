@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
@@ -15,9 +15,7 @@ from frazil.sql.parse.statements import (
     CreateTable,
     CreateView,
     Delete,
-    DropNamespace,
-    DropTable,
-    DropView,
+    Drop,
     Statement,
 )
 
@@ -81,7 +79,7 @@ def create(cursor: Cursor) -> Statement:
         return _view(cursor, or_replace=or_replace)
     if cursor.take("table"):
         return _table(cursor, or_replace=or_replace)
-    if any(cursor.take(word) for word in NAMESPACE):
+    if cursor.take_any(*NAMESPACE):
         if_not_exists = cursor.take("if", "not", "exists")
         namespace = chain(cursor, "a namespace")
         properties = _options(cursor)[0]
@@ -99,31 +97,31 @@ def replace_table(cursor: Cursor) -> CreateTable:
     return _table(cursor, or_replace=True)
 
 
-def drop(cursor: Cursor) -> Statement:
+def drop(cursor: Cursor) -> Drop:
     """DROP TABLE, VIEW or NAMESPACE."""
     cursor.expect("drop")
-    statement: Statement
+    kind: Literal["table", "view", "namespace"]
     if cursor.take("table"):
-        if_exists = cursor.take("if", "exists")
-        table = chain(cursor)
-        statement = DropTable(table=table, if_exists=if_exists, purge=cursor.take("purge"))
+        kind = "table"
     elif cursor.take("view"):
-        if_exists = cursor.take("if", "exists")
-        statement = DropView(view=chain(cursor, "a view"), if_exists=if_exists)
-    elif any(cursor.take(word) for word in NAMESPACE):
-        if_exists = cursor.take("if", "exists")
-        statement = DropNamespace(namespace=chain(cursor, "a namespace"), if_exists=if_exists)
-        if cursor.ahead("cascade"):
-            raise cursor.source.unsupported(
-                cursor.offset,
-                "CASCADE is not supported; drop the tables first",
-                feature="DROP … CASCADE",
-            )
-        cursor.take("restrict")
+        kind = "view"
+    elif cursor.take_any(*NAMESPACE):
+        kind = "namespace"
     else:
         raise cursor.unexpected("TABLE, VIEW or NAMESPACE")
+    if_exists = cursor.take("if", "exists")
+    name = chain(cursor, f"a {kind}")
+    if kind == "namespace" and cursor.ahead("cascade"):
+        raise cursor.source.unsupported(
+            cursor.offset,
+            "CASCADE is not supported; drop the tables first",
+            feature="DROP … CASCADE",
+        )
+    purge = kind == "table" and cursor.take("purge")
+    if kind == "namespace":
+        cursor.take("restrict")
     cursor.finish()
-    return statement
+    return Drop(kind=kind, name=name, if_exists=if_exists, purge=purge)
 
 
 def truncate(cursor: Cursor) -> Delete:
@@ -138,14 +136,12 @@ def truncate(cursor: Cursor) -> Delete:
 def _view(cursor: Cursor, *, or_replace: bool) -> CreateView:
     if_not_exists = cursor.take("if", "not", "exists")
     view = chain(cursor, "a view")
-    columns: list[tuple[str, str | None]] = []
-    if cursor.take_symbol("("):
-        while True:
-            name = cursor.name("a column")
-            columns.append((name, cursor.string() if cursor.take("comment") else None))
-            if not cursor.take_comma():
-                break
-        cursor.expect_symbol(")")
+
+    def column_and_comment() -> tuple[str, str | None]:
+        name = cursor.name("a column")
+        return name, cursor.string() if cursor.take("comment") else None
+
+    columns = cursor.in_brackets(column_and_comment) if cursor.is_at("(") else []
     properties = _options(cursor)[0]
     cursor.expect("as")
     return CreateView(
@@ -179,9 +175,7 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
             columns, keys = _columns(cursor)
         cursor.expect_symbol(")")
     properties, more = _options(cursor)
-    query: Part | None = None
-    if cursor.take("as"):
-        query = cursor.rest("a query")
+    query = cursor.rest("a query") if cursor.take("as") else None
     cursor.finish()
     if not columns and not names and like is None and query is None:
         raise cursor.source.problem(
@@ -213,8 +207,9 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
 
 def _has_names(cursor: Cursor) -> bool:
     """Whether columns follow that have no types."""
-    following = cursor.tokens[cursor.index : cursor.index + 2]
-    return len(following) == 2 and following[0].is_name and following[1].is_symbol(",", ")")
+    first, second = cursor.token, cursor.following
+    is_name = first is not None and first.is_name
+    return is_name and second is not None and second.is_symbol(",", ")")
 
 
 def _options(cursor: Cursor) -> tuple[dict[str, str], dict[str, Any]]:
@@ -265,16 +260,15 @@ def write_order(cursor: Cursor) -> tuple[str, ...]:
         return ()
     cursor.take("locally")
     cursor.expect("ordered", "by")
-    if cursor.token is not None and cursor.token.is_symbol("("):
+    if cursor.is_at("("):
         return terms(cursor, cursor.bracketed("a column"))
     return terms(cursor, cursor.list_until("as", *_CLAUSES))
 
 
 def property_list(cursor: Cursor) -> dict[str, str]:
     """('key' = 'value', …)."""
-    properties: dict[str, str] = {}
-    cursor.expect_symbol("(")
-    while True:
+
+    def key_and_value() -> tuple[str, str]:
         key = property_key(cursor)
         if not cursor.take_symbol("="):
             cursor.take_symbol("=>")
@@ -282,11 +276,9 @@ def property_list(cursor: Cursor) -> dict[str, str]:
         if token.kind not in (Kind.STRING, Kind.NUMBER) and not token.is_word("true", "false"):
             cursor.index -= 1
             raise cursor.unexpected("a value")
-        properties[key] = token.value
-        if not cursor.take_comma():
-            break
-    cursor.expect_symbol(")")
-    return properties
+        return key, token.value
+
+    return dict(cursor.in_brackets(key_and_value))
 
 
 def property_key(cursor: Cursor) -> str:
@@ -295,7 +287,7 @@ def property_key(cursor: Cursor) -> str:
     if token is not None and token.kind is Kind.STRING:
         return cursor.advance().value
     name = cursor.name("the name of a property")
-    while cursor.token is not None and cursor.token.is_symbol(".", "-"):
+    while cursor.is_at(".", "-"):
         name += cursor.advance().value + cursor.name("the rest of the name")
     return name
 
@@ -306,15 +298,16 @@ def property_key(cursor: Cursor) -> str:
 def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
     columns: list[ColumnDefinition] = []
     keys: list[str] = []
-    while True:
+
+    def column_or_key() -> None:
         if cursor.take("primary", "key"):
-            keys += [cursor.source.of(part).strip('"`') for part in cursor.bracketed("a column")]
+            keys.extend(cursor.source.of(p).strip('"`') for p in cursor.bracketed("a column"))
         elif any(cursor.ahead(word) for word in ("constraint", "foreign", "check", "unique")):
             raise _constraint(cursor)
         else:
             columns.append(column(cursor))
-        if not cursor.take_comma():
-            break
+
+    cursor.listed(column_or_key)
     twice = [
         c for i, c in enumerate(columns) if c.name.parts in [d.name.parts for d in columns[:i]]
     ]
@@ -392,11 +385,11 @@ def _type(cursor: Cursor) -> str:
             key = _type(cursor)
             cursor.expect_symbol(",")
             text = f"map<{key}, {_type(cursor)}>"
-            _close(cursor, close)
+            cursor.expect_symbol(close)
         case "list" | "array":
             close = _open(cursor)
             text = f"list<{_type(cursor)}>"
-            _close(cursor, close)
+            cursor.expect_symbol(close)
         case _:
             text = _plain(cursor, word)
     while cursor.take_symbol("["):
@@ -409,12 +402,7 @@ def _plain(cursor: Cursor, word: str) -> str:
     start = cursor.offset
     if word == "double":
         cursor.take("precision")
-    sizes: list[str] = []
-    if cursor.take_symbol("("):
-        sizes.append(str(cursor.number()))
-        while cursor.take_comma():
-            sizes.append(str(cursor.number()))
-        cursor.expect_symbol(")")
+    sizes = list(map(str, cursor.in_brackets(cursor.number))) if cursor.is_at("(") else []
     if word in ("timestamp", "time", "datetime"):
         if sizes not in ([], ["6"], ["9"]) or (sizes and word == "time"):
             raise cursor.source.unsupported(
@@ -433,19 +421,18 @@ def _plain(cursor: Cursor, word: str) -> str:
 
 
 def _struct(cursor: Cursor) -> str:
-    close = _open(cursor)
-    fields: list[str] = []
-    while True:
+    def field() -> str:
         name = cursor.name("a field")
         cursor.take_symbol(":")
         kind = _type(cursor)
         required = " not null" if cursor.take("not", "null") else ""
         if cursor.take("comment"):
             cursor.string()
-        fields.append(f"{quoted(name)}: {kind}{required}")
-        if not cursor.take_comma():
-            break
-    _close(cursor, close)
+        return f"{quoted(name)}: {kind}{required}"
+
+    close = _open(cursor)
+    fields = cursor.listed(field)
+    cursor.expect_symbol(close)
     return f"struct<{', '.join(fields)}>"
 
 
@@ -454,7 +441,3 @@ def _open(cursor: Cursor) -> str:
         return ">"
     cursor.expect_symbol("(")
     return ")"
-
-
-def _close(cursor: Cursor, close: str) -> None:
-    cursor.expect_symbol(close)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Literal
 
 from frazil.parser.cursor import Name
 from frazil.parser.tokens import Part
@@ -161,12 +162,13 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropTable:
-    """DROP TABLE."""
+class Drop:
+    """DROP TABLE, VIEW, or NAMESPACE and its other words."""
 
-    table: Name
+    kind: Literal["table", "view", "namespace"]
+    name: Name
     if_exists: bool
-    purge: bool
+    purge: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,37 +185,12 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DropView:
-    """DROP VIEW."""
-
-    view: Name
-    if_exists: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateNamespace:
     """CREATE SCHEMA, DATABASE or NAMESPACE."""
 
     namespace: Name
     if_not_exists: bool
     properties: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropNamespace:
-    """DROP SCHEMA, DATABASE or NAMESPACE."""
-
-    namespace: Name
-    if_exists: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterNamespace:
-    """ALTER NAMESPACE … SET or UNSET PROPERTIES."""
-
-    namespace: Name
-    updates: Mapping[str, str]
-    removals: tuple[str, ...]
 
 
 # What ALTER TABLE does
@@ -366,6 +343,14 @@ class AlterView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlterNamespace:
+    """ALTER NAMESPACE … SET or UNSET PROPERTIES."""
+
+    namespace: Name
+    does: SetProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
     """SHOW; `what` is one of the words the grammar lists."""
 
@@ -402,19 +387,11 @@ class Use:
     namespace: Name
 
 
-class TransactionVerb(Enum):
-    """BEGIN, COMMIT, ROLLBACK."""
-
-    BEGIN = "BEGIN"
-    COMMIT = "COMMIT"
-    ROLLBACK = "ROLLBACK"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionStatement:
     """BEGIN, COMMIT or ROLLBACK, at `start`."""
 
-    verb: TransactionVerb
+    verb: Literal["BEGIN", "COMMIT", "ROLLBACK"]
     start: int
 
 
@@ -427,14 +404,12 @@ Statement = (
     | Update
     | Merge
     | CreateTable
-    | DropTable
     | CreateView
-    | DropView
     | CreateNamespace
-    | DropNamespace
-    | AlterNamespace
+    | Drop
     | AlterTable
     | AlterView
+    | AlterNamespace
     | Show
     | Describe
     | Call

@@ -366,15 +366,16 @@ def _cte_names(cursor: Cursor) -> list[str]:
     """The names that a WITH clause defines."""
     cursor.expect("with")
     cursor.take("recursive")
-    cte_names: list[str] = []
-    while True:
-        cte_names.append(cursor.name("the name of a query"))
+
+    def cte_name() -> str:
+        name = cursor.name("the name of a query")
         if not cursor.ahead("as"):
             cursor.until("as", what="columns")
         cursor.expect("as")
         cursor.until(what="a query in brackets")
-        if not cursor.take_comma():
-            return cte_names
+        return name
+
+    return cursor.listed(cte_name)
 
 
 def _scan(

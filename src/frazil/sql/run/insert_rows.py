@@ -67,9 +67,7 @@ def _values(statement: st.Insert, at: Execution) -> _Values | None:
         return None
     cursor = Cursor(at.source, inside)
     cursor.expect("values")
-    rows = [cursor.bracketed("a value")]
-    while cursor.take_comma():
-        rows.append(cursor.bracketed("a value"))
+    rows = cursor.listed(lambda: cursor.bracketed("a value"))
     rest = None if cursor.token is None else cursor.rest("more")
     return _Values(rows, rest, inside)
 

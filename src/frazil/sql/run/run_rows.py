@@ -237,7 +237,7 @@ def _source(statement: st.Merge, schema: pa.Schema, at: Execution) -> Rows:
     if alias is None and inside[0].is_name:
         cursor = Cursor(at.source, inside)
         name = chain(cursor)
-        if cursor.token is not None and cursor.token.is_symbol("("):
+        if cursor.is_at("("):
             alias, name = name.parts[-1], None
     return Rows(
         name=name,

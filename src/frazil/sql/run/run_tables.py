@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -52,7 +52,7 @@ def run(statement: Any, at: Execution) -> Result:
     match statement:
         case st.CreateTable():
             return _create(statement, at)
-        case st.DropTable():
+        case st.Drop():
             return _drop(statement, at)
         case st.AlterTable():
             return _alter(statement, at)
@@ -65,20 +65,13 @@ def run(statement: Any, at: Execution) -> Result:
                     if_not_exists=statement.if_not_exists,
                 )
             return one_row(created=str(namespace))
-        case st.AlterNamespace(namespace=namespace, updates=updates, removals=removals):
+        case st.AlterNamespace(namespace=namespace, does=does):
             at.transactions.refuse("ALTER NAMESPACE")
             with at.place(namespace.start):
-                at.catalog.set_namespace_properties(namespace.parts, updates, remove=removals)
+                at.catalog.set_namespace_properties(
+                    namespace.parts, does.updates, remove=does.removals
+                )
             return one_row(altered=str(namespace))
-        case st.DropNamespace(namespace=namespace):
-            at.transactions.refuse("DROP NAMESPACE")
-            with at.place(namespace.start):
-                try:
-                    at.catalog.drop_namespace(namespace.parts)
-                except NotFound:
-                    if not statement.if_exists:
-                        raise
-            return one_row(dropped=str(namespace))
     raise AssertionError(statement)
 
 
@@ -298,20 +291,29 @@ def _schema(statement: st.CreateTable, at: Execution) -> Schema:
     return Schema(*columns, identifier_field_ids=[by_name[key] for key in statement.keys])
 
 
-# DROP TABLE
+# DROP
 
 
-def _drop(statement: st.DropTable, at: Execution) -> Result:
-    at.transactions.refuse("DROP TABLE")
-    name = statement.table
+def _drop(statement: st.Drop, at: Execution) -> Result:
+    name, catalog, views = statement.name, at.catalog, at.catalog._pointers.views
+    at.transactions.refuse(f"DROP {statement.kind.upper()}")
     with at.place(name.start):
+        if statement.kind == "namespace":
+            with suppress(*((NotFound,) if statement.if_exists else ())):
+                catalog.drop_namespace(name.parts)
+            return one_row(dropped=str(name))
         full = at.names.full(name.parts)
-        if not at.catalog.table_exists(full):
-            if at.catalog._pointers.views.exists(full):
-                raise InvalidInput(f"{full} is a view; use DROP VIEW")
+        exists = {"table": catalog.table_exists, "view": views.exists}
+        if not exists.pop(statement.kind)(full):
+            ((other, is_other),) = exists.items()
+            if is_other(full):
+                raise InvalidInput(f"{full} is a {other}; use DROP {other.upper()}")
             if statement.if_exists:
                 return one_row(dropped=None)
-        at.catalog.drop_table(full, purge=statement.purge)
+        if statement.kind == "table":
+            catalog.drop_table(full, purge=statement.purge)
+        else:
+            views.drop(full)
     return one_row(dropped=full)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _DIALECT = "duckdb"
 
 
-def run(statement: st.CreateView | st.DropView | st.AlterView, at: Execution) -> Result:
+def run(statement: st.CreateView | st.AlterView, at: Execution) -> Result:
     """Carry out a statement."""
     views = at.catalog._pointers.views
     at.transactions.refuse("a change of a view")
@@ -35,14 +35,6 @@ def run(statement: st.CreateView | st.DropView | st.AlterView, at: Execution) ->
         match statement:
             case st.CreateView():
                 return _create(statement, full, at)
-            case st.DropView(if_exists=if_exists):
-                if not views.exists(full):
-                    if at.catalog.table_exists(full):
-                        raise InvalidInput(f"{full} is a table; use DROP TABLE")
-                    if if_exists:
-                        return one_row(dropped=None)
-                views.drop(full)
-                return one_row(dropped=full)
             case st.AlterView(does=st.RenameTable(to=to)):
                 parts = to.parts if len(to.parts) > 1 else (*undotted(full)[:-1], *to.parts)
                 views.rename(full, dotted(parts))

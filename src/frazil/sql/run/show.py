@@ -40,10 +40,12 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def run(statement: st.Show | st.Describe, at: Execution) -> Result:
-    """Carry out SHOW or DESCRIBE."""
+def run(statement: st.Show | st.Describe | st.Explain, at: Execution) -> Result:
+    """Carry out a statement."""
     if isinstance(statement, st.Describe):
         return _describe(statement, at)
+    if isinstance(statement, st.Explain):
+        return _explain(statement, at)
     start = 0 if statement.of is None else statement.of.start
     with at.place(start):
         match statement.what:
@@ -312,7 +314,7 @@ def _order_terms(schema: Schema, order: SortOrder) -> list[str]:
 # EXPLAIN
 
 
-def explain(statement: st.Explain, at: Execution) -> Result:
+def _explain(statement: st.Explain, at: Execution) -> Result:
     """What the tree pruned for each table, then the engine's plan."""
     ran = at.binder.query(*statement.parts, prefix=statement.prefix)
     at.relation(ran)
