@@ -38,9 +38,8 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.tree import edit
 from frazil.tree.changes import CHANGE_KEYS, TreeChanges, changes_of
-from frazil.tree.edit import Stamp
+from frazil.tree.edit import Stamp, numbered
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, equality_deletes
-from frazil.tree.row_ids import numbered
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
 from frazil.value_classes import frozen, replace

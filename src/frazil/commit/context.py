@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
-from frazil.tree.decoder import ManifestDecoder
+from frazil.tree.read import ManifestDecoder
 from frazil.value_classes import frozen
 
 if TYPE_CHECKING:

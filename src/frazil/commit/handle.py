@@ -16,7 +16,7 @@ from frazil.commit.head import Head, ReadOnly, State, Superseded
 from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
-from frazil.tree.decoder import ManifestDecoder
+from frazil.tree.read import ManifestDecoder
 from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:

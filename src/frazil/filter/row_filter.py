@@ -15,7 +15,7 @@ import pyarrow as pa
 from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.errors import InvalidInput
-from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.file_predicates import is_of_files
 from frazil.format.values.types import arrow_type, is_floating
 from frazil.iceberg.expressions import (
     AlwaysFalse,

@@ -27,9 +27,16 @@ from frazil.iceberg.schema import Schema
 from frazil.scan.match_deletes import MIN_SEQUENCE, DeleteFiles, Mask, delete_keys, leaves_to_open
 from frazil.scan.report import LeafReport, LevelReport, ScanReport
 from frazil.storage import Storage, StorageCall
-from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.partition_tuples import PartitionColumns
-from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled, leaf_refs
+from frazil.tree.read import (
+    LeafRef,
+    ManifestDecoder,
+    Tree,
+    TreeReader,
+    data_leaves,
+    labelled,
+    leaf_refs,
+)
 from frazil.tree.table_shape import shape_of
 from frazil.value_classes import field, frozen, replace
 

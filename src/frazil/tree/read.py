@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,6 @@ from frazil.format.vectors import bitmap
 from frazil.storage import Storage, readers_at
 from frazil.threads import in_threads
 from frazil.tree.cache import ManifestCache
-from frazil.tree.decoder import ManifestDecoder
 from frazil.value_classes import frozen
 
 POSITION = "@position"
@@ -37,6 +36,31 @@ LEAF = "@leaf"
 _FIRST = arrow_values.scalar(0, pa.int32())
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+
+Positions: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class ManifestDecoder(Protocol):
+    """Manifests of older format versions as v4 sees them: those of an upgraded table, and of tables
+    of other writers. The package that knows such a format implements it, and the code that opens a
+    table passes it to the reader. Stateless and picklable, as readers travel to other processes.
+    """
+
+    def root(self, reader: TreeReader, snapshot: Snapshot) -> EntryBatch:
+        """The manifests of a snapshot without a v4 root, as the entries of a root."""
+        ...
+
+    def entries(
+        self, reader: TreeReader, leaf: LeafRef, keys: Collection[str] | None
+    ) -> EntryBatch:
+        """The entries of a manifest with format version 0, in file order, dead ones included."""
+        ...
+
+    def deleted_rows(
+        self, reader: TreeReader, tree: Tree, locations: Collection[str]
+    ) -> dict[str, Positions]:
+        """By location, the rows that delete files of such manifests retire."""
+        ...
 
 
 @frozen

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.filter.bind.bind import bind
-from frazil.filter.bind.box_predicate import BoxPredicate, Window
+from frazil.filter.bind.file_predicates import BoxPredicate, Window
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.condition import condition
 from frazil.filter.prune.prune import PruneContext, compile_filter

@@ -10,8 +10,7 @@ import pytest
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.vectors import bitmap
-from frazil.tree.edit import Edited, LeafEdit, RootEdit, Stamp, apply
-from frazil.tree.row_ids import numbered
+from frazil.tree.edit import Edited, LeafEdit, RootEdit, Stamp, apply, numbered
 
 STAMP = Stamp(snapshot_id=9, sequence_number=5, first_row_id=1000)
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.box_predicate import BoxPredicate
-from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.file_predicates import BoxPredicate, is_of_files
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.bind.literals import Place, Where, place, typed
 from frazil.iceberg.expressions import (

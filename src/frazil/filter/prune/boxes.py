@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from frazil import arrow_compute as pc
 from frazil import arrow_values
-from frazil.filter.bind.box_predicate import BoxPredicate, Window
 from frazil.filter.bind.comparable import Mask
+from frazil.filter.bind.file_predicates import BoxPredicate, Window
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import FrazilError
-from frazil.filter.bind.expression_column import ExpressionColumn
+from frazil.filter.bind.file_predicates import ExpressionColumn
 from frazil.format.expressions import SqlTransform, sql_columns, text_of
 from frazil.iceberg.expressions import Column
 from frazil.iceberg.schema import Schema

@@ -21,9 +21,8 @@ import pyarrow as pa
 from frazil import arrow_compute as pc
 from frazil.arrow_values import to_numpy
 from frazil.errors import InvalidInput
-from frazil.filter.bind.box_predicate import BoxPredicate
 from frazil.filter.bind.comparable import Comparable, Mask, vector
-from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.file_predicates import BoxPredicate, is_of_files
 from frazil.filter.prune import bounds, boxes, partition_test
 from frazil.filter.prune.bounds import Stats, both, either
 from frazil.filter.prune.partition_test import (

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from frazil.errors import FrazilError
-from frazil.filter.bind.box_predicate import BoxPredicate, Window
+from frazil.filter.bind.file_predicates import BoxPredicate, Window
 from frazil.filter.text.sql_values import string_text
 from frazil.format.values.types import is_geo
 from frazil.iceberg.expressions import Column

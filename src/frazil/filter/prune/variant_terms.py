@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil.filter.bind.comparable import Comparable, vector
-from frazil.filter.bind.expression_column import ExpressionColumn
+from frazil.filter.bind.file_predicates import ExpressionColumn
 from frazil.filter.prune.bounds import Stats
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from frazil.format import paths
 from frazil.format.metadata.metadata import Snapshot
-from frazil.tree.decoder import Positions
+from frazil.tree.read import Positions
 
 if TYPE_CHECKING:
     from frazil.format.entries.batch import EntryBatch

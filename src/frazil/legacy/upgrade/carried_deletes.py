@@ -29,8 +29,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.scan.plan import Plan, plan
 from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.storage import Storage
-from frazil.tree.decoder import Positions
-from frazil.tree.read import LeafRef, Tree, TreeReader, delete_leaves
+from frazil.tree.read import LeafRef, Positions, Tree, TreeReader, delete_leaves
 from frazil.tree.stored_vectors import read_vector
 from frazil.value_classes import frozen, replace
 

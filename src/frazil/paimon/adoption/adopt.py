@@ -33,9 +33,16 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.iceberg.name_mapping import NameMapping
 from frazil.iceberg.sorting import UNSORTED
-from frazil.paimon.adoption import course
-from frazil.paimon.adoption.apply import LOCATION, SNAPSHOT_ID, SNAPSHOT_TIME, Run, summary_of
-from frazil.paimon.adoption.course import AdoptionPlan, BranchPlan
+from frazil.paimon.adoption import adoption_plan
+from frazil.paimon.adoption.adoption_plan import AdoptionPlan, BranchPlan
+from frazil.paimon.adoption.apply import (
+    LOCATION,
+    SNAPSHOT_ID,
+    SNAPSHOT_TIME,
+    Run,
+    TakenSnapshot,
+    summary_of,
+)
 from frazil.paimon.adoption.takeover import MergeFiles, Takeover, prepare
 from frazil.paimon.adoption.verify import Listing
 from frazil.paimon.read import as_iceberg
@@ -108,18 +115,6 @@ _NUMBERED_FROM: Final = 1 << 48
 
 
 @frozen
-class TakenSnapshot:
-    """A Paimon snapshot and the snapshot it became."""
-
-    branch: str
-    paimon_snapshot_id: int
-    snapshot_id: int
-    added_files: int
-    removed_files: int
-    changed_vectors: int
-
-
-@frozen
 class PassedOver:
     """An older Paimon snapshot that was asked for but cannot be taken as it is."""
 
@@ -167,6 +162,17 @@ class _Progress:
     tags: list[str] = field(default_factory=list)
     branches: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def adopted(self, name: Identifier, *, is_new: bool) -> Adopted:
+        return Adopted(
+            identifier=name,
+            is_new=is_new,
+            snapshots=tuple(self.snapshots),
+            passed_over=tuple(self.passed_over),
+            tags=tuple(self.tags),
+            branches=tuple(self.branches),
+            notes=tuple(self.notes),
+        )
 
 
 @frozen
@@ -229,10 +235,10 @@ def _opened(catalog: CatalogBackend, source: str | PaimonTable) -> PaimonTable:
     return PaimonTable.open(source, storage=catalog.storage(source))
 
 
-def _charted(
+def _planned(
     table: PaimonTable, options: Options, since: Mapping[str, int] | None = None
-) -> course.AdoptionPlan:
-    return course.chart(
+) -> adoption_plan.AdoptionPlan:
+    return adoption_plan.plan_adoption(
         table,
         history=options.history,
         snapshot_id=options.snapshot_id,
@@ -253,16 +259,16 @@ def _create(
 ) -> Adopted:
     place = catalog.location_for(name) if location is None else checked_location(location)
     _check_apart(place, table.location)
-    course_ = _charted(table, options)
-    head = StagedHead(_metadata(course_, place, options, properties))
+    adoption = _planned(table, options)
+    head = StagedHead(_metadata(adoption, place, options, properties))
     run = Run(head=head, context=_context(catalog, place, cache), state=head.load())
-    progress = _Progress(notes=list(course_.notes))
+    progress = _Progress(notes=list(adoption.notes))
     with undoing(lambda: discard(run.context.storage, [*run.written, *run.pending])):
-        _adopt_all(run, course_, options, progress)
+        _adopt_all(run, adoption, options, progress)
         state = head.load()
         catalog.create_table(name, state.metadata, head.history)
     log.info("%s: took over %s, %d snapshots", name, table.location, len(progress.snapshots))
-    return _adopted(name, progress, is_new=True)
+    return progress.adopted(name, is_new=True)
 
 
 def _check_apart(place: str, source: str) -> None:
@@ -286,10 +292,10 @@ def _context(catalog: CatalogBackend, place: str, cache: ManifestCache | None) -
 
 
 def _metadata(
-    course_: AdoptionPlan, place: str, options: Options, properties: Mapping[str, str]
+    adoption: AdoptionPlan, place: str, options: Options, properties: Mapping[str, str]
 ) -> TableMetadata:
     """The table before its first snapshot, in the schema that it ends with."""
-    main = course_.legs[0]
+    main = adoption.plans[0]
     version = main.table.schema(main.snapshots[-1].schema_id)
     earlier = [main.table.schema(i) for i in main.table.schema_ids() if i < version.id]
     schema = as_iceberg.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
@@ -298,7 +304,7 @@ def _metadata(
         # The data files are Paimon's: no engine may delete them when it expires or drops.
         "gc.enabled": "false",
         LOCATION: main.table.location,
-        NAME_MAPPING.key: _mapping(course_, options).json(),
+        NAME_MAPPING.key: _mapping(adoption, options).json(),
     }
     if options.exclude:
         own_properties[EXCLUDE] = json.dumps(options.exclude)
@@ -322,50 +328,52 @@ def _metadata(
     )
 
 
-def _mapping(course_: AdoptionPlan, options: Options) -> NameMapping:
+def _mapping(adoption: AdoptionPlan, options: Options) -> NameMapping:
     """The name mapping of the whole table: every version that some snapshot may use."""
-    main = course_.legs[0].table
-    goal = course_.legs[0].snapshots[-1] if course_.legs[0].snapshots else main.snapshot()
-    versions = [schema for leg in course_.legs for schema in leg.table.schemas().values()]
+    main = adoption.plans[0].table
+    goal = adoption.plans[0].snapshots[-1] if adoption.plans[0].snapshots else main.snapshot()
+    versions = [schema for plan in adoption.plans for schema in plan.table.schemas().values()]
     return as_iceberg.name_mapping(main.schema(goal.schema_id), versions, exclude=options.exclude)
 
 
-def _adopt_all(run: Run, course_: AdoptionPlan, options: Options, progress: _Progress) -> None:
-    """Go through all legs: snapshots, then the names that point at them."""
-    mapping = _mapping(course_, options)
-    listing = Listing(course_.legs[0].table) if options.verify else None
-    for leg in course_.legs:
-        if leg.branch != MAIN_BRANCH and leg.branch not in run.state.metadata.refs:
-            run.start_branch(leg.branch, leg.fork, progress.notes)
-        for number, state in enumerate(course.states(leg), start=1):
+def _adopt_all(run: Run, adoption: AdoptionPlan, options: Options, progress: _Progress) -> None:
+    """Adopt the snapshots of all branches, then the names that point at them."""
+    mapping = _mapping(adoption, options)
+    listing = Listing(adoption.plans[0].table) if options.verify else None
+    for plan in adoption.plans:
+        if plan.branch != MAIN_BRANCH and plan.branch not in run.state.metadata.refs:
+            run.start_branch(plan.branch, plan.fork, progress.notes)
+        for number, state in enumerate(adoption_plan.states(plan), start=1):
             takeover = prepare(
-                leg.table,
+                plan.table,
                 state,
                 exclude=options.exclude,
                 listing=listing,
                 mapping=mapping,
                 merging=options.merge is not None,
             )
-            is_goal = number == len(leg.snapshots)
+            is_goal = number == len(plan.snapshots)
             reason = _why_not(takeover, options, is_goal=is_goal)
             if reason is None:
-                _take(run, leg, takeover, options, progress)
+                _take(run, plan, takeover, options, progress)
             elif is_goal:
                 raise Unsupported(
-                    f"{leg.table.location}: snapshot {state.snapshot.id} of {leg.branch} cannot "
+                    f"{plan.table.location}: snapshot {state.snapshot.id} of {plan.branch} cannot "
                     f"be adopted:{reason}",
                     feature="paimon",
                 )
             else:
                 text = " ".join(reason.replace("\n  - ", " ").split())
                 progress.passed_over.append(
-                    PassedOver(branch=leg.branch, paimon_snapshot_id=state.snapshot.id, reason=text)
+                    PassedOver(
+                        branch=plan.branch, paimon_snapshot_id=state.snapshot.id, reason=text
+                    )
                 )
-        if leg.branch != MAIN_BRANCH:
-            progress.branches.append(leg.branch)
-    run.use_schema(course_.legs[0].table, options.exclude)
-    for leg in course_.legs:
-        _name(run, leg, progress)
+        if plan.branch != MAIN_BRANCH:
+            progress.branches.append(plan.branch)
+    run.use_schema(adoption.plans[0].table, options.exclude)
+    for plan in adoption.plans:
+        _add_tags(run, plan, progress)
 
 
 def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | None:
@@ -381,44 +389,23 @@ def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | No
 
 
 def _take(
-    run: Run, leg: BranchPlan, takeover: Takeover, options: Options, progress: _Progress
+    run: Run, plan: BranchPlan, takeover: Takeover, options: Options, progress: _Progress
 ) -> None:
     merged = None
     if takeover.merged.any() and options.merge is not None:
-        run.use_schema(leg.table, options.exclude, takeover.state.snapshot)
+        run.use_schema(plan.table, options.exclude, takeover.state.snapshot)
         merged = options.merge(takeover, run.context.storage, run.state.metadata, run.pending)
-    report = run.take(leg, takeover, exclude=options.exclude, merged=merged)
-    progress.snapshots.append(
-        TakenSnapshot(
-            branch=leg.branch,
-            paimon_snapshot_id=takeover.state.snapshot.id,
-            snapshot_id=report.snapshot_id,
-            added_files=report.added_files,
-            removed_files=report.removed_files,
-            changed_vectors=report.changed_vectors,
-        )
-    )
+    taken = run.take(plan, takeover, exclude=options.exclude, merged=merged)
+    progress.snapshots.append(taken)
 
 
-def _name(run: Run, leg: BranchPlan, progress: _Progress) -> None:
-    for tag in leg.tags:
-        note = run.tag(leg, tag)
+def _add_tags(run: Run, plan: BranchPlan, progress: _Progress) -> None:
+    for tag in plan.tags:
+        note = run.tag(plan, tag)
         if note is None:
             progress.tags.append(tag.name)
         elif note:
             progress.notes.append(note)
-
-
-def _adopted(name: Identifier, progress: _Progress, *, is_new: bool) -> Adopted:
-    return Adopted(
-        identifier=name,
-        is_new=is_new,
-        snapshots=tuple(progress.snapshots),
-        passed_over=tuple(progress.passed_over),
-        tags=tuple(progress.tags),
-        branches=tuple(progress.branches),
-        notes=tuple(progress.notes),
-    )
 
 
 def _continue(
@@ -446,14 +433,14 @@ def _continue(
     run = Run(head=head, context=_context(catalog, metadata.location, cache), state=state)
     since = run.reached()
     _check_not_rolled_back(table, since, run, name)
-    course_ = _charted(table, options, since)
+    adoption = _planned(table, options, since)
     for branch in since:
         run.check_unchanged(branch, name)
-    progress = _Progress(notes=list(course_.notes))
-    run.set_properties({NAME_MAPPING.key: _mapping(course_, options).json()})
-    _adopt_all(run, course_, options, progress)
+    progress = _Progress(notes=list(adoption.notes))
+    run.set_properties({NAME_MAPPING.key: _mapping(adoption, options).json()})
+    _adopt_all(run, adoption, options, progress)
     log.info("%s: %d more snapshots of %s", name, len(progress.snapshots), table.location)
-    return _adopted(name, progress, is_new=False)
+    return progress.adopted(name, is_new=False)
 
 
 def _check_not_rolled_back(

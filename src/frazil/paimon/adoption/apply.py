@@ -34,7 +34,7 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.format.vectors import puffin
 from frazil.iceberg.schema import Schema
-from frazil.paimon.adoption.course import BranchPlan
+from frazil.paimon.adoption.adoption_plan import BranchPlan
 from frazil.paimon.adoption.takeover import Takeover, entries, taken_vectors
 from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.directories import MAIN_BRANCH
@@ -84,9 +84,11 @@ class UseSchema:
 
 
 @frozen
-class Done:
-    """What one commit did."""
+class TakenSnapshot:
+    """A Paimon snapshot, the snapshot it became, and what that changed."""
 
+    branch: str
+    paimon_snapshot_id: int
     snapshot_id: int
     added_files: int
     removed_files: int
@@ -121,18 +123,18 @@ class Run:
 
     def take(
         self,
-        leg: BranchPlan,
+        plan: BranchPlan,
         takeover: Takeover,
         *,
         exclude: Collection[str],
         merged: EntryBatch | None = None,
-    ) -> Done:
+    ) -> TakenSnapshot:
         """Commit the difference between the branch as it is and the prepared snapshot."""
         location = self.context.location
-        absolute = taken_vectors(leg.table, takeover)
+        absolute = taken_vectors(plan.table, takeover)
         vectors = {paths.relativise(location, path): rows for path, rows in absolute.items()}
         stored = _flat(paths.relativise_all(location, pa.chunked_array([takeover.locations])))
-        before = self._branch_files(leg.branch)
+        before = self._branch_files(plan.branch)
         # Vectors only grow in a tree. A file whose vector shrank is removed and added again.
         shrunk = [
             path
@@ -156,9 +158,9 @@ class Run:
             added = EntryBatch.concat([added, merged])
         removed = EntryBatch(pa.table({"location": before.locations.filter(pa.array(went))}))
         snapshot = takeover.state.snapshot
-        change = self._change(leg, snapshot, added, removed, edits)
+        change = self._change(plan, snapshot, added, removed, edits)
         result = self._land(
-            replace(change, updates=(self._schema_update(leg.table, exclude, snapshot),)),
+            replace(change, updates=(self._schema_update(plan.table, exclude, snapshot),)),
             now_ms=snapshot.time_ms,
         )
         assert result is not None
@@ -166,8 +168,10 @@ class Run:
         locations = stored
         if merged is not None and merged.num_rows:
             locations = pa.concat_arrays([stored, _flat(merged.column("location"))])
-        self._files[leg.branch] = _Files(locations=locations, cardinalities=cardinalities)
-        return Done(
+        self._files[plan.branch] = _Files(locations=locations, cardinalities=cardinalities)
+        return TakenSnapshot(
+            branch=plan.branch,
+            paimon_snapshot_id=snapshot.id,
             snapshot_id=result.snapshot_id,
             added_files=added.num_rows,
             removed_files=removed.num_rows,
@@ -176,22 +180,22 @@ class Run:
 
     def _change(
         self,
-        leg: BranchPlan,
+        plan: BranchPlan,
         snapshot: PaimonSnapshot,
         added: EntryBatch,
         gone: EntryBatch,
         edits: tuple[VectorEdit, ...],
     ) -> Change:
-        tip = self.state.tip(leg.branch)
+        tip = self.state.tip(plan.branch)
         summary = {
             SNAPSHOT_ID: str(snapshot.id),
             SNAPSHOT_TIME: str(snapshot.time_ms),
-            BRANCH: leg.branch,
+            BRANCH: plan.branch,
             COMMIT_KIND: snapshot.commit_kind,
         }
         before = summary_of(tip)
         follows = before.get(SNAPSHOT_ID) == str(snapshot.id - 1)
-        keyed = leg.table.schema(snapshot.schema_id).has_primary_key
+        keyed = plan.table.schema(snapshot.schema_id).has_primary_key
         # A compaction of an append-only table moves rows; of a keyed one it may also show new ones.
         moves = snapshot.commit_kind == "COMPACT" and follows and not keyed
         is_empty = not (added.num_rows or gone.num_rows or edits)
@@ -200,7 +204,7 @@ class Run:
             removed=None if moves else gone,
             replaced=gone if moves else None,
             vectors=edits,
-            branch=leg.branch,
+            branch=plan.branch,
             base_snapshot_id=None if tip is None else tip.snapshot_id,
             is_rewrite=moves,
             rewrite_leaves=() if is_empty else None,
@@ -300,9 +304,9 @@ class Run:
         ref = SnapshotRef(snapshot_id=SnapshotId(main_ids[at]))
         self._set_ref(branch, ref)
 
-    def tag(self, leg: BranchPlan, tag: Tag) -> str | None:
+    def tag(self, plan: BranchPlan, tag: Tag) -> str | None:
         """Name a snapshot; returns why not, or "" when the tag is there already."""
-        snapshot_id = self._taken(leg.branch).get(tag.snapshot.id)
+        snapshot_id = self._taken(plan.branch).get(tag.snapshot.id)
         if snapshot_id is None:
             return f"tag {tag.name!r}: its snapshot {tag.snapshot.id} was not adopted"
         now = self.state.metadata.refs.get(tag.name)

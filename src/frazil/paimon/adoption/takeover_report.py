@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.paimon.adoption import course
+from frazil.paimon.adoption import adoption_plan
 from frazil.paimon.adoption.takeover import Takeover, prepare, taken_vectors
 from frazil.paimon.adoption.verify import Listing
 from frazil.paimon.read import as_iceberg
@@ -82,39 +82,39 @@ def dry_run(
     if isinstance(table, str):
         table = PaimonTable.open(table, storage=storage, properties=properties)
     as_iceberg.check_excluded(table.schemas().values(), exclude)
-    way = course.chart(
+    adoption = adoption_plan.plan_adoption(
         table, history=history, snapshot_id=snapshot_id, tags=tags, branches=branches
     )
-    goal = way.legs[0].snapshots[-1]
-    versions = [schema for leg in way.legs for schema in leg.table.schemas().values()]
+    goal = adoption.plans[0].snapshots[-1]
+    versions = [schema for plan in adoption.plans for schema in plan.table.schemas().values()]
     mapping = as_iceberg.name_mapping(table.schema(goal.schema_id), versions, exclude=exclude)
     listing = Listing(table) if verify else None
     reports: list[SnapshotReport] = []
     files = pa.table({})
-    for leg in way.legs:
-        for number, state in enumerate(course.states(leg), start=1):
-            takeover = prepare(leg.table, state, exclude=exclude, listing=listing, mapping=mapping)
-            is_goal = number == len(leg.snapshots)
-            reports.append(_snapshot_report(leg, takeover, is_goal=is_goal))
-            if is_goal and leg is way.legs[0]:
+    for plan in adoption.plans:
+        for number, state in enumerate(adoption_plan.states(plan), start=1):
+            takeover = prepare(plan.table, state, exclude=exclude, listing=listing, mapping=mapping)
+            is_goal = number == len(plan.snapshots)
+            reports.append(_snapshot_report(plan, takeover, is_goal=is_goal))
+            if is_goal and plan is adoption.plans[0]:
                 files = _files(takeover)
     return Report(
         location=table.location,
         snapshots=tuple(reports),
-        tags=tuple(tag.name for leg in way.legs for tag in leg.tags),
-        branches=tuple(leg.branch for leg in way.legs[1:]),
-        notes=way.notes,
+        tags=tuple(tag.name for plan in adoption.plans for tag in plan.tags),
+        branches=tuple(plan.branch for plan in adoption.plans[1:]),
+        notes=adoption.notes,
         files=files,
     )
 
 
 def _snapshot_report(
-    leg: course.BranchPlan, takeover: Takeover, *, is_goal: bool
+    plan: adoption_plan.BranchPlan, takeover: Takeover, *, is_goal: bool
 ) -> SnapshotReport:
     rows = takeover.state.files["row_count"].to_numpy()[takeover.taken]
-    vectors = taken_vectors(leg.table, takeover)
+    vectors = taken_vectors(plan.table, takeover)
     return SnapshotReport(
-        branch=leg.branch,
+        branch=plan.branch,
         snapshot_id=takeover.state.snapshot.id,
         is_goal=is_goal,
         classes=takeover.summary,

@@ -20,17 +20,15 @@ from frazil import arrow_compute as pc
 from frazil.errors import FormatError, NotFound, StorageError
 from frazil.paimon.read import directories
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
+from frazil.paimon.read.table_schema import INSERT_KINDS, KIND
 from frazil.storage import Storage
 from frazil.threads import in_threads
 
 Mask = npt.NDArray[np.bool_]
 
 _THREADS: Final = 8
-_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 _FIELD_ID: Final = b"PARQUET:field_id"
-_KIND_COLUMN: Final = "_VALUE_KIND"
-_INSERTS: Final = (0, 2)
-"""Row kinds +I and +U; the others, -U and -D, take rows away."""
 
 
 class Listing:
@@ -88,7 +86,7 @@ def located(table: PaimonTable, state: PaimonState, keep: Mask, listing: Listing
             problems.append(f"{path}: {size} bytes, its entry says {sizes[row]}")
     problems += _outside_problems(table.storage, [(locations[row], sizes[row]) for row in outside])
     if problems:
-        listed = "".join(f"\n  - {problem}" for problem in problems[:_SHOWN])
+        listed = "".join(f"\n  - {problem}" for problem in problems[:_MAX_SHOWN])
         raise NotFound(
             f"{table.location}: {len(problems)} data files of snapshot {state.snapshot.id} are not "
             f"as its manifests say. Paimon may have expired the snapshot meanwhile: take a newer "
@@ -134,10 +132,10 @@ def with_delete_rows(storage: Storage, paths: Iterable[str]) -> list[str]:
             return False
         with storage.open(path).arrow() as source:
             file = _opened(path, source)
-            if _KIND_COLUMN not in file.schema_arrow.names:
+            if KIND not in file.schema_arrow.names:
                 return False
-            kinds = file.read(columns=[_KIND_COLUMN])[_KIND_COLUMN]
-        return not set(pc.unique(kinds).to_pylist()) <= set(_INSERTS)
+            kinds = file.read(columns=[KIND])[KIND]
+        return not set(pc.unique(kinds).to_pylist()) <= set(INSERT_KINDS)
 
     return _where(deletes, paths)
 
@@ -162,5 +160,5 @@ def _opened(path: str, source: Any) -> pq.ParquetFile:
 
 def named(paths: Collection[str]) -> str:
     """A few of the paths, for a message."""
-    listed = ", ".join(list(paths)[:_SHOWN])
-    return listed if len(paths) <= _SHOWN else f"{listed} and {len(paths) - _SHOWN} more"
+    listed = ", ".join(list(paths)[:_MAX_SHOWN])
+    return listed if len(paths) <= _MAX_SHOWN else f"{listed} and {len(paths) - _MAX_SHOWN} more"

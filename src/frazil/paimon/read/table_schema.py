@@ -31,6 +31,11 @@ _TRUE: Final = "true"
 _ORC_BY_DEFAULT: Final = 2
 """The last schema version whose tables wrote ORC unless told otherwise."""
 
+KIND: Final = "_VALUE_KIND"
+"""The column of a primary-key file that says what a row does."""
+INSERT_KINDS: Final = (0, 2)
+"""Row kinds +I and +U; the others, -U and -D, take rows away."""
+
 
 class MergeEngine(StrEnum):
     """How rows with the same primary key become one."""

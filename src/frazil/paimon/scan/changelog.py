@@ -26,8 +26,8 @@ from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.manifest_tables import ADD, DELETE
 from frazil.paimon.read.paimon_table import PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot
+from frazil.paimon.read.table_schema import KIND
 from frazil.paimon.scan.keyed_rows import KeyedFile, keyed_rows
-from frazil.paimon.scan.merge_rules import KIND
 from frazil.paimon.scan.paimon_plan import schema_of
 from frazil.scan.row_changes import CHANGE_COLUMNS, ChangeType
 from frazil.value_classes import dataclass

@@ -29,8 +29,7 @@ from frazil.paimon.read.data_types import DataType
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
 from frazil.paimon.scan import file_index
-from frazil.paimon.scan.keyed_rows import KeyedFile
-from frazil.paimon.scan.merge_rules import MergeRules, merge_rules
+from frazil.paimon.scan.keyed_rows import KeyedFile, MergeRules, merge_rules
 from frazil.scan.tasks import slices_of
 from frazil.text_format import counted
 from frazil.threads import in_threads

@@ -22,8 +22,8 @@ from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression
 from frazil.iceberg.schema import Schema
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot
-from frazil.paimon.scan.keyed_rows import KeyedFile, keyed_rows
-from frazil.paimon.scan.merge_rules import INSERT_KINDS, KIND, MergeRules
+from frazil.paimon.read.table_schema import INSERT_KINDS, KIND
+from frazil.paimon.scan.keyed_rows import KeyedFile, MergeRules, keyed_rows
 from frazil.paimon.scan.paimon_plan import PaimonPlan, PaimonReport, plan, schema_of
 from frazil.rows.duckdb import duckdb_connection, duckdb_failures
 from frazil.rows.duckdb.duckdb_filter import matching

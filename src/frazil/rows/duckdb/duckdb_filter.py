@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from frazil.errors import InvalidInput
-from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.file_predicates import is_of_files
 from frazil.filter.condition import Condition
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import string_text

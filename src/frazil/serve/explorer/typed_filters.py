@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from frazil.errors import FrazilError
-from frazil.filter.bind.expression_column import ExpressionColumn, is_of_files
+from frazil.filter.bind.file_predicates import ExpressionColumn, is_of_files
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.partition_test import condition
 from frazil.filter.text.quotes import literal

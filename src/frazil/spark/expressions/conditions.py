@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.expression_column import is_of_files
+from frazil.filter.bind.file_predicates import is_of_files
 from frazil.format.values.types import is_floating
 from frazil.iceberg import types as ice
 from frazil.iceberg.expressions import (

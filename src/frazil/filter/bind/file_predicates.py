@@ -1,11 +1,12 @@
-"""What a filter asks of the bounding box of a shape.
+"""Predicates that judge files alone: on bounding boxes of shapes, and on expressions.
 
-It prunes and says nothing of single rows: an engine evaluates the condition that it stands for.
+They prune and say nothing of single rows: an engine evaluates the conditions that they stand for.
 """
 
 from __future__ import annotations
 
 from frazil.iceberg.expressions import AlwaysTrue, BooleanExpression, BoundPredicate, Column
+from frazil.iceberg.types import IcebergType, NestedField
 from frazil.value_classes import frozen
 
 
@@ -54,3 +55,20 @@ class BoxPredicate(BoundPredicate):
         if window.covers:
             return f"st_contains({self.term.name}, st_makeenvelope({ends}))"
         return f"bbox({self.term.name}, {ends})"
+
+
+class ExpressionColumn(Column):
+    """The values of an expression such as `lower(name)` that files have statistics of and rows do
+    not have, under an id of their own."""
+
+    __slots__ = ()
+
+    def __init__(self, field_id: int, text: str, type: IcebergType) -> None:
+        field = NestedField(field_id=field_id, name=text, field_type=type, required=False)
+        super().__init__(field, (text,))
+
+
+def is_of_files(expression: BooleanExpression) -> bool:
+    """Whether a predicate judges files alone, so that any row may match."""
+    term = getattr(expression, "term", None)
+    return isinstance(expression, BoxPredicate) or isinstance(term, ExpressionColumn)

@@ -33,14 +33,14 @@ class BranchPlan:
 
 @frozen
 class AdoptionPlan:
-    """All legs of an adoption, `main` first."""
+    """What an adoption does to each branch, `main` first."""
 
-    legs: tuple[BranchPlan, ...]
+    plans: tuple[BranchPlan, ...]
     notes: tuple[str, ...] = ()
     """What is not adopted although it is there, and why."""
 
 
-def chart(
+def plan_adoption(
     table: PaimonTable,
     *,
     history: bool = False,
@@ -49,15 +49,15 @@ def chart(
     branches: bool = True,
     since: Mapping[str, int] | None = None,
 ) -> AdoptionPlan:
-    """The course to the latest snapshot of every branch, or of `main` to `snapshot_id`.
+    """The way to the latest snapshot of every branch, or of `main` to `snapshot_id`.
 
     `history` goes through every snapshot that is still there, otherwise only through those with a
     tag. `since` gives the snapshot reached before, by branch.
     """
     reached = since or {}
     notes: list[str] = []
-    main = _leg(table, MAIN_BRANCH, history, snapshot_id, tags, reached.get(MAIN_BRANCH))
-    legs = [main]
+    main = _plan(table, MAIN_BRANCH, history, snapshot_id, tags, reached.get(MAIN_BRANCH))
+    plans = [main]
     if branches and snapshot_id is None:
         for branch in table.branches():
             if branch.name == MAIN_BRANCH:
@@ -66,15 +66,15 @@ def chart(
                 notes.append(f"branch {branch.name!r} has no snapshot")
                 continue
             view = table.on_branch(branch.name)
-            leg = _leg(view, branch.name, history, None, tags, reached.get(branch.name))
+            plan = _plan(view, branch.name, history, None, tags, reached.get(branch.name))
             if clash := _clash(table, view):
                 notes.append(f"branch {branch.name!r} is left out: {clash}")
                 continue
-            legs.append(_forked(leg, table, reached.get(branch.name)))
-    return AdoptionPlan(legs=tuple(legs), notes=tuple(notes))
+            plans.append(_forked(plan, table, reached.get(branch.name)))
+    return AdoptionPlan(plans=tuple(plans), notes=tuple(notes))
 
 
-def _leg(
+def _plan(
     table: PaimonTable,
     branch: str,
     history: bool,
@@ -105,12 +105,12 @@ def _leg(
     return BranchPlan(table=table, branch=branch, snapshots=snapshots, tags=reached_tags)
 
 
-def _forked(leg: BranchPlan, main: PaimonTable, since: int | None) -> BranchPlan:
-    """The leg without the snapshots that are those of `main`."""
+def _forked(plan: BranchPlan, main: PaimonTable, since: int | None) -> BranchPlan:
+    """The plan without the snapshots that are those of `main`."""
     if since is not None:
-        return leg
+        return plan
     shared: PaimonSnapshot | None = None
-    branch_snapshots = {snapshot.id: snapshot for snapshot in leg.table.snapshots()}
+    branch_snapshots = {snapshot.id: snapshot for snapshot in plan.table.snapshots()}
     main_snapshots = {snapshot.id: snapshot for snapshot in main.snapshots()}
     main_snapshots |= {tag.snapshot.id: tag.snapshot for tag in main.tags()}
     for snapshot_id in sorted(branch_snapshots):
@@ -120,9 +120,9 @@ def _forked(leg: BranchPlan, main: PaimonTable, since: int | None) -> BranchPlan
             and other.manifest_lists == branch_snapshots[snapshot_id].manifest_lists
         ):
             shared = other
-    own_snapshots = tuple(s for s in leg.snapshots if shared is None or s.id > shared.id)
-    own_tags = tuple(t for t in leg.tags if shared is None or t.snapshot.id > shared.id)
-    return replace(leg, snapshots=own_snapshots, tags=own_tags, fork=shared)
+    own_snapshots = tuple(s for s in plan.snapshots if shared is None or s.id > shared.id)
+    own_tags = tuple(t for t in plan.tags if shared is None or t.snapshot.id > shared.id)
+    return replace(plan, snapshots=own_snapshots, tags=own_tags, fork=shared)
 
 
 def _clash(main: PaimonTable, view: PaimonTable) -> str | None:
@@ -139,17 +139,17 @@ def _clash(main: PaimonTable, view: PaimonTable) -> str | None:
     return None
 
 
-def states(leg: BranchPlan) -> Iterator[PaimonState]:
-    """The state at each snapshot of a leg.
+def states(plan: BranchPlan) -> Iterator[PaimonState]:
+    """The state at each snapshot of a plan.
 
     From one snapshot to the next only the delta is read, so a long history costs what changed.
     """
     before: PaimonState | None = None
-    for snapshot in leg.snapshots:
+    for snapshot in plan.snapshots:
         if before is not None and snapshot.id == before.snapshot.id + 1:
-            before = _advanced(leg.table, before, snapshot)
+            before = _advanced(plan.table, before, snapshot)
         else:
-            before = leg.table.state(snapshot)
+            before = plan.table.state(snapshot)
         yield before
 
 
