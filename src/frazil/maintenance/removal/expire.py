@@ -1,10 +1,9 @@
 """Expire snapshots: forget them in the catalog, then delete what only they reached.
 
 The catalog comes first: from then on they cannot be referenced, and a crash leaves files that
-orphan
-removal finds. Cost follows what expires: expired roots are read and those next to them; only when
-something other than roots would be deleted are the other kept roots read, too. Leaves are opened
-where expired and kept snapshots differ. See `reachable` for why the result is exact.
+orphan removal finds. Cost follows what expires: expired roots are read and those next to them; only
+when something other than roots would be deleted are the other kept roots read, too. Leaves are
+opened where expired and kept snapshots differ. See `reachable` for why the result is exact.
 """
 
 from __future__ import annotations
@@ -131,8 +130,8 @@ def expire_snapshots(
     else:
         retained = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
         kinds = _files_of(handle, metadata, due.snapshots, retained, progress)
-    frozen = () if collects_garbage(metadata) else _ROWS
-    candidates = {path for kind, paths in kinds.items() if kind not in frozen for path in paths}
+    kept_kinds = () if collects_garbage(metadata) else _ROWS
+    candidates = {path for kind, paths in kinds.items() if kind not in kept_kinds for path in paths}
     deletable_files = deletable(ownership_of(handle), candidates, handle.storage, progress=progress)
     mine = {kind: tuple(sorted(deletable_files & paths)) for kind, paths in kinds.items()}
     spared = sorted(set().union(*kinds.values()) - {p for paths in mine.values() for p in paths})

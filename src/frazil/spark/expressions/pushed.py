@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
-from frazil.filter.bind.box_predicate import BoxPredicate, Window
-from frazil.filter.bind.expression_column import ExpressionColumn
+from frazil.filter.bind.file_predicates import BoxPredicate, ExpressionColumn, Window
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.prune.expression_terms import Expressions, call_key
 from frazil.filter.prune.variant_terms import VariantPath
