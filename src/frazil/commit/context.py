@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
-from frazil.tree.read import ManifestDecoder
 from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
-    from frazil.tree.read import TreeReader
+    from frazil.tree.read import ManifestDecoder, TreeReader
 
 
 @frozen

@@ -16,13 +16,12 @@ from frazil.commit.head import Head, ReadOnly, State, Superseded
 from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
-from frazil.tree.read import ManifestDecoder
 from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.commit.change import Change
     from frazil.commit.result import CommitResult
-    from frazil.tree.read import TreeReader
+    from frazil.tree.read import ManifestDecoder, TreeReader
 
 
 def now_ms() -> int:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from frazil.format import paths
 from frazil.format.metadata.metadata import Snapshot
-from frazil.tree.read import Positions
 
 if TYPE_CHECKING:
     from frazil.format.entries.batch import EntryBatch
-    from frazil.tree.read import LeafRef, Tree, TreeReader
+    from frazil.tree.read import LeafRef, Positions, Tree, TreeReader
 
 
 class LegacyDecoder:
