@@ -60,9 +60,10 @@ def compaction(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> 
         for name, session in sessions.items():
             outcome.add(case, "files left", name, session.ask("keyed_state")[1], "")
     outcome.note(
-        "Of Frazil's processor time, half is pyarrow opening small files and decoding them, 0.2 ms "
-        "each; a third is encoding the rows with zstd, two columns of row lineage among them; the "
-        "rest is Python's work for each file: opening, its checksum, comparing its columns."
+        "Of Frazil's processor time, 45 % is reading: for each small file 0.03 ms to open it and "
+        "compare its checksum and 0.05 ms to decode four columns in pyarrow, then rows put "
+        "together with their ids. A third is encoding with zstd, two columns of row lineage among "
+        "them, a twentieth statistics; the rest is planning, the commit, and Python's modules."
     )
 
 

@@ -103,7 +103,7 @@ def test_files_of_another_partitioning_take_the_current_one(flat: frazil.Table) 
 
 def test_rows_are_sorted_over_all_files_of_a_partition(flat: frazil.Table) -> None:
     flat.sort_by("price desc")
-    flat.compact(sort_by=flat.sort_order, target_file_bytes=500)
+    flat.compact(sort_by=flat.sort_order, target_file_bytes=400)
     made = files(flat)
     assert len(made) > 3
     assert {file["sort_order_id"] for file in made} == {flat.sort_order.order_id}

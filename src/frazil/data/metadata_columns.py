@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.data.slices import DataFileSlice
 from frazil.errors import InvalidInput
 from frazil.format.entries import stats
@@ -177,7 +178,7 @@ def with_defaults(stored: pa.Array, own: npt.NDArray[np.int64]) -> pa.Array:
     """A file's own column, with the values that follow from metadata where it is silent."""
     if stored.null_count == 0:
         return stored
-    values = pa.array(own, pa.int64())
+    values = arrow_values.array(own, pa.int64())
     return values if stored.null_count == len(stored) else pc.coalesce(stored, values)
 
 

@@ -135,9 +135,10 @@ OBJECT_STORAGE_PATH: Final = Property(
 )
 COMPRESSION: Final = Property(
     "write.parquet.compression-codec",
-    choice("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"),
-    "zstd",
+    optional(choice("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")),
+    None,
     "`zstd`, `snappy`, `gzip`, `lz4`, `brotli`, `uncompressed`",
+    default_text="`zstd`; files of up to 64 kB of values `snappy`",
 )
 COMPRESSION_LEVEL: Final = Property(
     "write.parquet.compression-level",
@@ -153,7 +154,7 @@ ROW_GROUP_BYTES: Final = Property(
     "bytes in memory at which a row group ends",
 )
 ROW_GROUP_ROWS: Final = Property(
-    "write.parquet.row-group-limit", SIZE, 1 << 20, "rows at which a row group ends"
+    "write.parquet.row-group-limit", SIZE, 1 << 19, "rows at which a row group ends"
 )
 PAGE_BYTES: Final = Property(
     "write.parquet.page-size-bytes", SIZE, _MB, "bytes at which a page ends"

@@ -134,7 +134,7 @@ def test_properties_are_those_of_the_reference(get: Get) -> None:
     assert shown["write.leaf.target-entries"]["value"] == "6"
     assert shown["write.leaf.target-entries"]["default"] == "20000"
     assert shown["write.target-file-size-bytes"]["value"] is None
-    assert shown["write.parquet.compression-codec"]["default"] == "zstd"
+    assert shown["write.parquet.page-row-limit"]["default"] == "20000"
     assert shown["write.metadata.metrics.column.<name>"]["doc"] == "the same for one column"
 
 

@@ -56,8 +56,13 @@ def test_a_dictionary_that_would_outgrow_its_limit_is_not_begun() -> None:
     assert dictionary_columns(rows, 20_000) == []
 
 
-def test_small_and_nested_rows_keep_dictionaries() -> None:
-    assert dictionary_columns(pa.table({"v": np.arange(1000)}), MB) is True
+def test_few_rows_get_dictionaries_where_every_other_value_repeats() -> None:
+    rows = pa.table({"id": np.arange(1000), "pair": np.arange(1000) // 2, "none": pa.nulls(1000)})
+    assert dictionary_columns(rows, MB) == ["pair", "none"]
+    assert dictionary_columns(rows, 1000) == ["none"]
+
+
+def test_nested_rows_keep_dictionaries() -> None:
     nested = pa.table({"v": pa.array([{"x": n} for n in range(ROWS)])})
     assert dictionary_columns(nested, MB) is True
 

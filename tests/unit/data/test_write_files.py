@@ -166,13 +166,27 @@ def test_row_groups_follow_the_properties(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "stored"),
-    [(None, "ZSTD"), ("snappy", "SNAPPY"), ("gzip", "GZIP"), ("uncompressed", "UNCOMPRESSED")],
+    [("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("gzip", "GZIP"), ("uncompressed", "UNCOMPRESSED")],
 )
-def test_the_codec_follows_the_property(tmp_path: Path, asked: str | None, stored: str) -> None:
-    properties = {} if asked is None else {"write.parquet.compression-codec": asked}
+def test_the_codec_follows_the_property(tmp_path: Path, asked: str, stored: str) -> None:
+    properties = {"write.parquet.compression-codec": asked}
     write(_orders(5), ORDERS, str(tmp_path), properties=properties)
-    footer = pq.read_metadata(_paths(tmp_path)[0])
-    assert footer.row_group(0).column(0).compression == stored
+    assert _codec(tmp_path) == stored
+
+
+def test_small_files_are_written_with_snappy_unless_something_else_is_asked(tmp_path: Path) -> None:
+    write(_orders(5), ORDERS, str(tmp_path / "small"))
+    write(_orders(10_000), ORDERS, str(tmp_path / "large"))
+    level = {"write.parquet.compression-level": "3"}
+    write(_orders(5), ORDERS, str(tmp_path / "level"), properties=level)
+    assert _codec(tmp_path / "small") == "SNAPPY"
+    assert _codec(tmp_path / "large") == "ZSTD"
+    assert _codec(tmp_path / "level") == "ZSTD"
+
+
+def _codec(folder: Path) -> str:
+    footer = pq.read_metadata(_paths(folder)[0])
+    return str(footer.row_group(0).column(0).compression)
 
 
 def test_a_bloom_filter_is_written_where_asked(tmp_path: Path) -> None:

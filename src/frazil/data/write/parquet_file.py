@@ -189,7 +189,7 @@ class ParquetFile:
             self._shape.arrow,
             metadata_collector=self._footers,
             use_dictionary=dictionaries,
-            **options.writer_arguments(),
+            **options.writer_arguments(0 if first is None else first.nbytes),
         )
         return self._writer
 
@@ -236,19 +236,27 @@ def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str
     """Columns to write with a dictionary: those whose values repeat, as far as a sample tells.
 
     A dictionary that outgrows its limit, or has nearly as many values as there are rows, takes time
-    and bytes for nothing. Nested columns keep theirs, and so do small row groups.
+    and bytes for nothing. Nested columns keep theirs.
     """
-    if rows.num_rows < _SAMPLE or any(pa.types.is_nested(kind) for kind in rows.schema.types):
+    if any(pa.types.is_nested(kind) for kind in rows.schema.types):
         return True
-    at = arrow_values.array(np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE)
+    is_sampled = rows.num_rows > _SAMPLE
+    sample = rows
+    if is_sampled:
+        at = arrow_values.array(np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE)
+        sample = pc.take(rows, at)
     chosen = []
-    for name, column in zip(rows.column_names, rows.columns, strict=True):
-        values = pc.drop_null(pc.take(column, at))
+    for name, column in zip(sample.column_names, sample.columns, strict=True):
+        values = pc.drop_null(column)
         size = max(1, values.nbytes // max(1, len(values)))
         max_distinct = min(dictionary_bytes // size, rows.num_rows // 2)
-        # Among n of d values, about n * n / 2d pairs are alike.
-        alike = len(values) - len(pc.unique(values))
-        if 2 * max_distinct * alike >= len(values) ** 2:
+        distinct = len(pc.unique(values))
+        if is_sampled:
+            # Among n of d values, about n * n / 2d pairs are alike.
+            is_worth = 2 * max_distinct * (len(values) - distinct) >= len(values) ** 2
+        else:
+            is_worth = distinct <= max_distinct
+        if is_worth:
             chosen.append(name)
     return chosen
 

@@ -31,6 +31,9 @@ from frazil.value_classes import dataclass, field
 
 _MB: Final = 1 << 20
 _LEVELS: Final = ("gzip", "brotli", "zstd")
+_SMALL_BYTES: Final = 1 << 16
+"""Of values in memory. Up to here, to set zstd up for every page takes longer than all the rest,
+for writers and for readers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class WriteOptions:
     page_bytes: int = PAGE_BYTES.default
     page_rows: int = PAGE_ROWS.default
     dictionary_bytes: int = DICTIONARY_BYTES.default
-    codec: str = COMPRESSION.default
+    codec: str | None = COMPRESSION.default
     level: int | None = None
     bloom_filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     data_path: str | None = None
@@ -72,15 +75,15 @@ class WriteOptions:
             page_rows=PAGE_ROWS.of(properties),
             dictionary_bytes=DICTIONARY_BYTES.of(properties),
             codec=codec,
-            level=level if codec in _LEVELS else None,
+            level=level if codec is None or codec in _LEVELS else None,
             bloom_filters=_bloom_filters(properties),
             data_path=DATA_PATH.of(properties),
         )
 
-    def writer_arguments(self) -> dict[str, Any]:
-        """Arguments for pyarrow's ParquetWriter."""
+    def writer_arguments(self, first_bytes: int) -> dict[str, Any]:
+        """Arguments for pyarrow's ParquetWriter, for a file whose first rows have so many bytes."""
         arguments: dict[str, Any] = {
-            "compression": self.codec,
+            "compression": self._codec_of(first_bytes),
             "compression_level": self.level,
             "data_page_size": self.page_bytes,
             "dictionary_pagesize_limit": self.dictionary_bytes,
@@ -104,6 +107,11 @@ class WriteOptions:
             }
         return arguments
 
+    def _codec_of(self, first_bytes: int) -> str:
+        if self.codec is not None:
+            return self.codec
+        return "zstd" if self.level is not None or first_bytes > _SMALL_BYTES else "snappy"
+
 
 @cache
 def _known_arguments() -> frozenset[str]:
@@ -115,8 +123,10 @@ def _known_arguments() -> frozenset[str]:
     return frozenset(inspect.signature(pq.write_table).parameters)
 
 
-def _codec(properties: Mapping[str, str]) -> str:
+def _codec(properties: Mapping[str, str]) -> str | None:
     codec = COMPRESSION.of(properties)
+    if codec is None:
+        return None
     if codec == "uncompressed":
         return "none"
     if not pa.Codec.is_available(codec):

@@ -128,33 +128,34 @@ def verify(file: pa.NativeFile, *, path: str, all_pages: bool = False) -> Verifi
     Do so before the footer is parsed: asking pyarrow for a damaged column ends the process.
     """
     tail = _tail(file)
+    footer = _footer_start(tail)
     is_whole = len(tail) == file.size()
-    if is_whole and _has_good_seal(tail, path):
+    if is_whole and _has_good_seal(tail, footer, path):
         return Verified.WHOLE
-    checksum = _pages_checksum(tail, path)
+    checksum = _pages_checksum(tail, footer, path)
     if checksum is None:
         return Verified.NOTHING
     if not (is_whole and all_pages):
         return Verified.FOOTER
-    _compare(zlib.crc32(tail[: _ranges_seal_start(tail)]), checksum, "pages", path)
+    _compare(zlib.crc32(tail[: footer - _RANGES_SEAL_BYTES]), checksum, "pages", path)
     return Verified.WHOLE
 
 
 def verify_whole(file: pa.NativeFile, *, path: str) -> None:
     """Compare all of a file with its seal, if it has one for reading in ranges."""
     tail = _tail(file)
-    checksum = _pages_checksum(tail, path)
+    footer = _footer_start(tail)
+    checksum = _pages_checksum(tail, footer, path)
     if checksum is None:
         return
-    crc, end = 0, file.size() - len(tail) + _ranges_seal_start(tail)
+    crc, end = 0, file.size() - len(tail) + footer - _RANGES_SEAL_BYTES
     for start in range(0, end, _PIECE_BYTES):
         crc = zlib.crc32(file.read_at(min(_PIECE_BYTES, end - start), start), crc)
     _compare(crc, checksum, "pages", path)
 
 
-def _has_good_seal(data: memoryview, path: str) -> bool:
+def _has_good_seal(data: memoryview, footer: int, path: str) -> bool:
     """Whether a file has the seal of a small manifest; refuses one that is broken."""
-    footer = _footer_start(data)
     start = footer - _SEAL_BYTES
     if start < 0 or data[start : start + len(_SEAL)] != _SEAL:
         return False
@@ -163,12 +164,11 @@ def _has_good_seal(data: memoryview, path: str) -> bool:
     return True
 
 
-def _pages_checksum(tail: memoryview, path: str) -> int | None:
+def _pages_checksum(tail: memoryview, footer: int, path: str) -> int | None:
     """Check the footer of a file; returns what its seal says of the pages, None without one."""
-    start = _ranges_seal_start(tail)
+    start = footer - _RANGES_SEAL_BYTES
     if start < 0 or tail[start : start + 4] != _RANGES_SEAL:
         return None
-    footer = start + _RANGES_SEAL_BYTES
     checksum = int.from_bytes(tail[start + 8 : footer], "little")
     _compare(zlib.crc32(tail[footer:]), checksum, "footer", path)
     return int.from_bytes(tail[start + 4 : start + 8], "little")
@@ -181,7 +181,7 @@ def _tail(file: pa.NativeFile) -> memoryview:
         file.seek(0)
         return memoryview(file.read_buffer(size))  # no copy
     tail = memoryview(file.read_at(min(_TAIL_BYTES, size), max(0, size - _TAIL_BYTES)))
-    missing = -_ranges_seal_start(tail)
+    missing = _RANGES_SEAL_BYTES - _footer_start(tail)
     if missing <= 0 or len(tail) + missing > size:
         return tail
     tail_bytes = len(tail) + missing
@@ -196,10 +196,6 @@ def _parts(data: pa.Buffer) -> tuple[pa.Buffer, pa.Buffer]:
 
 def _ranges_seal(pages_crc: int, rest: pa.Buffer) -> bytes:
     return _RANGES_SEAL + _number(pages_crc) + _number(zlib.crc32(rest))
-
-
-def _ranges_seal_start(tail: memoryview) -> int:
-    return _footer_start(tail) - _RANGES_SEAL_BYTES
 
 
 def _footer_start(data: memoryview) -> int:
