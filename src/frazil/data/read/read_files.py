@@ -106,40 +106,77 @@ Positions = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Widened:
+    """The columns asked for, and those that a filter or equality deletes look at besides."""
+
+    asked: Schema
+    table: Schema
+    schema: Schema
+    arrow: pa.Schema
+    computed: tuple[tuple[int, int], ...]
+    """Columns whose values follow from positions and metadata: place and field id."""
+    output: Projection | None
+    """How they become those asked for; None if they are the same."""
+
+    @staticmethod
+    def of(asked: Schema, table: Schema, needed: Collection[int]) -> Widened:
+        schema = covering(asked, table, needed)
+        return Widened(
+            asked=asked,
+            table=table,
+            schema=schema,
+            arrow=arrow_schema(schema),
+            computed=tuple(
+                (at, column.field_id)
+                for at, column in enumerate(schema.fields)
+                if column.field_id in (POS.field_id, ROW_ID.field_id, LAST_UPDATED.field_id)
+            ),
+            output=None if schema is asked else projection(_memory_fields(schema), asked),
+        )
+
+
 class Shapes:
     """What files of one shape have in common for a reader: how their columns become those asked
     for. Planning that takes a small file longer than decoding it."""
 
     def __init__(self) -> None:
-        self._arrow: tuple[Schema, pa.Schema] | None = None
-        self._known: dict[int, tuple[tuple[FileField, ...], Schema, Projection]] = {}
+        self._widened: dict[frozenset[int], Widened] = {}
+        self._known: dict[tuple[int, int], tuple[tuple[FileField, ...], Schema, Projection]] = {}
 
     def __reduce__(self) -> tuple[type[Shapes], tuple[()]]:
         return Shapes, ()
 
-    def arrow(self, schema: Schema) -> pa.Schema:
-        """`arrow_schema` of the columns asked for."""
-        cached = self._arrow
-        if cached is None or cached[0] is not schema:
-            cached = self._arrow = schema, arrow_schema(schema)
-        return cached[1]
+    def widened(self, asked: Schema, table: Schema, needed: frozenset[int]) -> Widened:
+        """What is read of the table's columns for those asked for and those needed."""
+        cached = self._widened.get(needed)
+        if cached is None or cached.asked is not asked or cached.table is not table:
+            cached = self._widened[needed] = Widened.of(asked, table, needed)
+        return cached
 
     def projection(
         self, fields: tuple[FileField, ...], schema: Schema, constants: Mapping[int, Any]
     ) -> Projection:
         """`projection`, once for files with the same fields that need no constant of their own."""
         wanted_ids, stored = schema.field_ids, {column.field_id for column in fields}
-        if any(field_id in wanted_ids and field_id not in stored for field_id in constants):
+        if any(
+            field_id in wanted_ids and field_id not in stored and field_id not in _OF_EVERY_FILE
+            for field_id in constants
+        ):
             return projection(fields, schema, constants=constants)
-        # The value holds the objects, so that no other can have their identity.
-        cached = self._known.get(id(fields))
+        # The value holds the objects, so that no others can have their identity.
+        key = id(fields), id(schema)
+        cached = self._known.get(key)
         if cached is None or cached[0] is not fields or cached[1] is not schema:
             if len(self._known) >= _MAX_SHAPES:
                 self._known.clear()
-            cached = self._known[id(fields)] = fields, schema, projection(fields, schema)
+            planned = projection(fields, schema, constants=_OF_EVERY_FILE)
+            cached = self._known[key] = fields, schema, planned
         return cached[2]
 
 
+_OF_EVERY_FILE: Final = {POS.field_id: 0}
+"""Values by field id that every file has, until others are computed."""
 _MAX_SHAPES: Final = 64
 
 
@@ -312,7 +349,8 @@ class _Rows:
     ) -> None:
         compared = {field_id for deletes in equality for field_id in deletes.field_ids}
         needed = columns_of(reading.row_filter) | compared
-        self.read_schema = covering(reading.schema, reading.table_schema, needed)
+        widened = reading.shapes.widened(reading.schema, reading.table_schema, needed)
+        self.read_schema = widened.schema
         self._source = source
         self._reading = reading
         self._equality = [
@@ -320,16 +358,10 @@ class _Rows:
             for deletes in equality
         ]
         self._constants = _constants(source, reading)
-        self._computed = [
-            (at, column.field_id)
-            for at, column in enumerate(self.read_schema.fields)
-            if column.field_id in (POS.field_id, ROW_ID.field_id, LAST_UPDATED.field_id)
-        ]
-        self._arrow = reading.shapes.arrow(self.read_schema)
+        self._computed = widened.computed
+        self._arrow = widened.arrow
         self._keeps_all = not equality and isinstance(reading.row_filter, AlwaysTrue)
-        self._output: Projection | None = None
-        if self.read_schema is not reading.schema:
-            self._output = projection(_memory_fields(self.read_schema), reading.schema)
+        self._output = widened.output
         self._projection: Projection | None = None
 
     def batch(self, raw: pa.RecordBatch, first_row: int, positions: _Positions) -> pa.RecordBatch:
@@ -376,8 +408,8 @@ def _constants(source: DataFileSlice, reading: Reading) -> dict[int, Any]:
     """Values by field id that hold for every row: metadata columns and identity partitions."""
     constants: dict[int, Any] = {
         FILE.field_id: source.path,
-        POS.field_id: 0,
         SPEC_ID.field_id: source.spec_id,
+        **_OF_EVERY_FILE,
     }
     spec = reading.specs.get(source.spec_id) if source.spec_id is not None else None
     for part in spec.fields if spec is not None else ():

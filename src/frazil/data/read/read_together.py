@@ -153,7 +153,7 @@ class _Run:
                 columns[at] = metadata_columns.with_defaults(
                     columns[at], np.repeat(numbers, counts)
                 )
-        rows = record_batch(columns, self.reading.shapes.arrow(schema), rows.num_rows)
+        rows = record_batch(columns, rows.schema, rows.num_rows)
         dropped = [
             checked_positions(file.dropped, file.source) + start
             for file, start in zip(self.files, starts, strict=True)
