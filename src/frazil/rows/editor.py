@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from frazil import arrow_values
 from frazil.commit.change import Change, Isolation, RowsRead, Searched, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LINEAGE, with_columns
@@ -164,13 +163,11 @@ class RowEditor:
             sure = np.ones(planned.num_files, dtype=np.bool_)
         removed = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
         partial = np.flatnonzero(~sure)
-        reader = TaskReader(replace(planned.scan, columns=("_pos",))._reading())
+        reader = TaskReader(planned.scan._reading())
 
         def keys(work: tuple[int, Task]) -> Longs:
             row, task = work
-            parts = [arrow_values.to_numpy(batch.column("_pos")) for batch in reader.read(task)]
-            keys_ = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-            return np.asarray(keys_ + planned.bases[row], dtype=np.int64)
+            return np.asarray(reader.positions(task) + planned.bases[row], dtype=np.int64)
 
         tasks = planned.tasks(partial) if len(partial) else []
         work = list(zip(partial.tolist(), tasks, strict=True))

@@ -345,10 +345,10 @@ class Scan(ArrowRows):
             return total
         from frazil.scan.tasks import tasks_of
 
-        reader = replace(self, columns=("_pos",))._task_reader()
+        reader = self._task_reader()
 
         def rows(task: Task) -> int:
-            return sum(batch.num_rows for batch in reader.read(task))
+            return len(reader.positions(task))
 
         location = self._handle.location
         tasks = list(tasks_of(planned.only(~by_metadata), location=location))

@@ -227,8 +227,7 @@ class StepPlanner:
 
     def _shrunk(self, before: Sequence[Task], after: Sequence[Task]) -> Iterator[FileRows]:
         """Rows that files lost, by the files' tasks before and after, in the same order."""
-        positions = replace(self.reading, schema=Schema(POS))
-        reader = TaskReader(positions)
+        reader = TaskReader(self.reading)
         for old, new in zip(before, after, strict=True):
             if any(file.equality_ids for file in (*old.deletes, *new.deletes)):
                 deleted = bitmap.difference(reader.positions(old), reader.positions(new))

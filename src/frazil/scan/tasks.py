@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.data.read.equality import EqualityDeletes
-from frazil.data.read.read_files import Reading, read_file
+from frazil.data.read.read_files import Reading, Shapes, read_file, read_positions
 from frazil.data.read.read_together import WholeFile, is_small, read_together
 from frazil.data.slices import DataFileSlice
 from frazil.format import paths
@@ -189,6 +189,7 @@ class TaskReader:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
+        self._without_columns = replace(reading, schema=Schema(), shapes=Shapes())
         self._equality: dict[str, EqualityDeletes] = {}
         self._positions: dict[str, dict[str, Positions]] = {}
 
@@ -247,21 +248,22 @@ class TaskReader:
 
     def read(self, task: Task, *, only: Positions | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a task that are left and match, in file order."""
-        reading = self.reading
-        if task.must_match:
-            reading = replace(reading, row_filter=AlwaysTrue())
         return read_file(
             task.source,
-            reading,
+            _filtered(self.reading, task),
             dropped=self.dropped(task),
             only=only,
-            equality=[self._equality_of(file) for file in task.deletes if file.equality_ids],
+            equality=self._equality_deletes(task),
         )
 
     def positions(self, task: Task) -> Positions:
-        """The positions of the rows that are left, for a reading of `_pos` alone."""
-        parts = [np.asarray(batch.column(0)) for batch in self.read(task)]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+        """The positions of the rows that are left and match, whatever columns are asked for."""
+        return read_positions(
+            task.source,
+            _filtered(self._without_columns, task),
+            dropped=self.dropped(task),
+            equality=self._equality_deletes(task),
+        )
 
     def dropped(self, task: Task) -> Positions | None:
         """Positions deleted by the vector and by carried-over position deletes."""
@@ -289,6 +291,9 @@ class TaskReader:
                 more = self._positions_of(file, task)
             positions = bitmap.union(positions, more)
         return positions
+
+    def _equality_deletes(self, task: Task) -> list[EqualityDeletes]:
+        return [self._equality_of(file) for file in task.deletes if file.equality_ids]
 
     def _equality_of(self, file: DeleteFile) -> EqualityDeletes:
         cached = self._equality.get(file.source.path)
@@ -324,6 +329,10 @@ def has_few_values(tasks: Sequence[Task], schema: Schema) -> bool:
         _WEIGHT_OF_TEXT if is_variable_length(column.field_type) else 1 for column in schema.fields
     )
     return max(task.source.record_count for task in tasks) * max(sum(weights), 1) <= _FEW_VALUES
+
+
+def _filtered(reading: Reading, task: Task) -> Reading:
+    return replace(reading, row_filter=AlwaysTrue()) if task.must_match else reading
 
 
 def _plain(path: str) -> str:

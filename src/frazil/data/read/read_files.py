@@ -220,19 +220,44 @@ def read_file(
     )
     with explained(source.path):
         rows = _Rows(source, reading, equality)
-        opened = _opened(source, reading, rows.read_schema)
-        fields = file_fields(opened.schema, reading.name_mapping)
-        leaves = needed_leaves(fields, rows.read_schema.fields)
-        blocks = [block for block in opened.blocks if source.holds(block.offset)]
-        blocks = [block for block in blocks if positions.any_left(block)]
-        for footer, condition in _judges(opened, (reading.row_filter, reading.pruned_by)):
-            schema, mapping = reading.table_schema, reading.name_mapping
-            blocks = surviving(blocks, footer, condition, schema, mapping)
-        for block in blocks:
-            for first_row, raw in _raw_batches(opened, block, leaves, reading.batch_rows):
-                batch = rows.batch(raw, first_row, positions)
-                if batch.num_rows:
-                    yield batch
+        for first_row, raw in _raw_rows(source, reading, rows, positions):
+            batch = rows.batch(raw, first_row, positions)
+            if batch.num_rows:
+                yield batch
+
+
+def read_positions(
+    source: DataFileSlice,
+    reading: Reading,
+    *,
+    dropped: Positions | None = None,
+    equality: Sequence[EqualityDeletes] = (),
+) -> npt.NDArray[np.int64]:
+    """The positions of the rows that `read_file` would give, ascending."""
+    positions = _Positions(dropped=checked_positions(dropped, source), only=None)
+    with explained(source.path):
+        rows = _Rows(source, reading, equality)
+        parts = [
+            np.flatnonzero(rows.mask(rows.of(raw, first_row), first_row, positions)) + first_row
+            for first_row, raw in _raw_rows(source, reading, rows, positions)
+        ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _raw_rows(
+    source: DataFileSlice, reading: Reading, rows: _Rows, positions: _Positions
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Rows of the blocks that may hold any that are asked for, each with its first one's number."""
+    opened = _opened(source, reading, rows.read_schema)
+    fields = file_fields(opened.schema, reading.name_mapping)
+    leaves = needed_leaves(fields, rows.read_schema.fields)
+    blocks = [block for block in opened.blocks if source.holds(block.offset)]
+    blocks = [block for block in blocks if positions.any_left(block)]
+    for footer, condition in _judges(opened, (reading.row_filter, reading.pruned_by)):
+        schema, mapping = reading.table_schema, reading.name_mapping
+        blocks = surviving(blocks, footer, condition, schema, mapping)
+    for block in blocks:
+        yield from _raw_batches(opened, block, leaves, reading.batch_rows)
 
 
 def _judges(
@@ -366,19 +391,28 @@ class _Rows:
 
     def batch(self, raw: pa.RecordBatch, first_row: int, positions: _Positions) -> pa.RecordBatch:
         """The rows of a raw batch that are left."""
-        rows = self._compute(self._project(raw), first_row)
+        rows = self.of(raw, first_row)
         if self._keeps_all and positions.keeps_all:
             return rows if self._output is None else self._output.project(rows)
-        mask = positions.mask(first_row, raw.num_rows)
-        if not isinstance(self._reading.row_filter, AlwaysTrue):
-            mask &= arrow_values.to_numpy(row_mask(self._reading.row_filter, rows))
-        for deletes, paths in self._equality:
-            mask &= ~deletes.matches([column_at(rows, path) for path in paths])
+        mask = self.mask(rows, first_row, positions)
         if not mask.all():
             if not rows.num_columns:
                 return record_batch([], pa.schema([]), int(np.count_nonzero(mask)))
             rows = pc.filter(rows, arrow_values.array(mask))
         return rows if self._output is None else self._output.project(rows)
+
+    def of(self, raw: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
+        """A raw batch as rows of the columns that are read."""
+        return self._compute(self._project(raw), first_row)
+
+    def mask(self, rows: pa.RecordBatch, first_row: int, positions: _Positions) -> Mask:
+        """Which rows of a batch are left."""
+        mask = positions.mask(first_row, rows.num_rows)
+        if not isinstance(self._reading.row_filter, AlwaysTrue):
+            mask &= arrow_values.to_numpy(row_mask(self._reading.row_filter, rows))
+        for deletes, paths in self._equality:
+            mask &= ~deletes.matches([column_at(rows, path) for path in paths])
+        return mask
 
     def _project(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._projection is None:

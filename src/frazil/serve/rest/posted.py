@@ -18,7 +18,6 @@ from frazil import arrow_compute as pc
 from frazil.commit.change import VectorEdit
 from frazil.commit.fold import united
 from frazil.commit.handle import TableHandle
-from frazil.data.metadata_columns import POS
 from frazil.errors import FormatError, FrazilError, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
@@ -27,7 +26,6 @@ from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.vectors import bitmap
 from frazil.iceberg.expressions import AlwaysTrue
-from frazil.iceberg.schema import Schema
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.legacy.upgrade.carried_deletes import stored_positions
 from frazil.rows.scan import Scan
@@ -196,9 +194,7 @@ def _edits(
     matches = deletes.match(planned.files)
     posted = list(file_tasks(planned.files, equality, matches, location=handle.location))
     reading = Scan(_handle=handle, snapshot=snapshot)._reading()
-    reader = TaskReader(
-        replace(reading, storage=storage, schema=Schema(POS), row_filter=AlwaysTrue())
-    )
+    reader = TaskReader(replace(reading, storage=storage, row_filter=AlwaysTrue()))
     for index, task in enumerate(tasks_of(planned, location=handle.location)):
         if index not in matches:
             continue

@@ -17,12 +17,10 @@ from pyroaring import BitMap64
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.result import CommitResult
-from frazil.data.metadata_columns import POS
 from frazil.data.read.read_files import Reading
 from frazil.errors import CommitConflict
 from frazil.format.entries.fields import ContentType
 from frazil.format.vectors import bitmap
-from frazil.iceberg.schema import Schema
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.scan.tasks import Positions, Task, TaskReader, tasks_of
 from frazil.spark.jobs.bars import progress_bars
@@ -151,7 +149,7 @@ def _deleted_positions(
         [(at, tasks[at]) for at in group]
         for group in groups(weights, DEFAULT_SPLIT_BYTES, cost=OPEN_COST_BYTES)
     ]
-    search = _Search(replace(scan._reading(), schema=Schema(POS)))
+    search = _Search(scan._reading())
     for row in spread(spark, work).mapInArrow(search.run, "found binary").collect():
         at, data = pickle.loads(bytes(row["found"]))
         yield at, np.array(BitMap64.deserialize(data).to_array(), dtype=np.int64)
