@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from frazil import arrow_values
 from frazil.errors import FormatError
-from frazil.filter.prune.prune import Codes, Filter, PruneResult, Reason, compile_filter
+from frazil.filter.prune.prune import Codes, Filter, PruneResult, Reason
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
@@ -210,7 +210,7 @@ def _leaf_planner(
     keys: frozenset[str],
 ) -> LeafPlanner:
     reader = TreeReader(storage, metadata, location=location, decoder=decoder)
-    compiled = compile_filter(where, shape_of(metadata).prune_context(schema))
+    compiled = shape_of(metadata).filter_of(where, schema)
     return LeafPlanner(reader, schema, where, keys, compiled)
 
 
@@ -244,7 +244,7 @@ class _Planner:
         self._left: dict[int, int] = {}
         self._ruled_out: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         metadata = reader.metadata
-        self._filter = compile_filter(where, shape_of(metadata).prune_context(schema))
+        self._filter = shape_of(metadata).filter_of(where, schema)
         self._partition_ids = sorted(
             {field.field_id for spec in metadata.partition_specs for field in spec.fields}
         )

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
-from frazil.filter.prune.prune import PruneContext
+from frazil.filter.prune.prune import Filter, PruneContext, compile_filter
 from frazil.format.entries import aggregate, stats
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import FILE_PATH, STATS_PREFIX, partition_key, stats_key
@@ -27,6 +27,7 @@ from frazil.format.entries.stats import TrackedField
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.values.types import arrow_type
 from frazil.iceberg import types as ice
+from frazil.iceberg.expressions import And, BooleanExpression, Or, literals_of
 from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
@@ -36,6 +37,8 @@ _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
     FILE_PATH: ice.StringType(),
     FILE_PATH - 1: ice.LongType(),
 }
+_MAX_FILTERS: Final = 64
+_MAX_LITERALS: Final = 100
 
 
 @frozen
@@ -62,6 +65,7 @@ class TableShape:
         self.specs: Final = metadata.specs_by_id()
         self._schemas = metadata.schemas
         self._expressions = metadata.expressions
+        self._filters: dict[tuple[int, int], tuple[BooleanExpression, Schema, Filter]] = {}
 
     # What a manifest written now has
 
@@ -168,6 +172,21 @@ class TableShape:
         chosen = self.schema if schema is None else schema
         return PruneContext(schema=chosen, specs=self.specs, derived=self._expressions)
 
+    def filter_of(self, where: BooleanExpression, schema: Schema) -> Filter:
+        """A condition bound to the schema, compiled for entries of the table; once for an object,
+        as the same text is the same object (`filter_text.parse`)."""
+        key = id(where), id(schema)
+        cached = self._filters.get(key)
+        if cached is not None:
+            return cached[2]
+        compiled = compile_filter(where, self.prune_context(schema))
+        if _is_short(where):
+            if len(self._filters) >= _MAX_FILTERS:
+                self._filters.clear()
+            # The value holds the objects, so that no others have their identity.
+            self._filters[key] = where, schema, compiled
+        return compiled
+
     # Types of every id that any schema or spec knows
 
     @cached_property
@@ -219,6 +238,17 @@ class TableShape:
             )
             for id, spec in self.specs.items()
         }
+
+
+def _is_short(where: BooleanExpression) -> bool:
+    """Whether a condition may stay in memory: those of merges can list a million keys."""
+    rest, literals = [where], 0
+    while rest and literals <= _MAX_LITERALS:
+        part = rest.pop()
+        if isinstance(part, And | Or):
+            rest += (part.left, part.right)
+        literals += 1 + len(literals_of(part))
+    return literals <= _MAX_LITERALS
 
 
 def shape_of(metadata: TableMetadata) -> TableShape:

@@ -10,6 +10,7 @@ import pytest
 from frazil.commit.change import Change
 from frazil.commit.updates import SetProperties, SetSchema
 from frazil.errors import InvalidInput
+from frazil.filter.text.filter_text import parse
 from frazil.iceberg.partitioning import PartitionField, PartitionSpec
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.transforms import BucketTransform, IdentityTransform
@@ -46,6 +47,30 @@ def test_a_shape_is_worked_out_once_per_definition(tmp_path: Path) -> None:
     bench.commit(Change(updates=(SetProperties(updates={"note": "x"}),)))
     bench.append("D1")
     assert shape_of(bench.metadata) is before
+
+
+def test_a_condition_is_compiled_once_unless_it_lists_many_values(tmp_path: Path) -> None:
+    shape = shape_of(Bench(tmp_path, schema=WIDE).metadata)
+    short = parse("id = 3", WIDE)
+    assert parse("id = 3", WIDE) is short
+    assert shape.filter_of(short, WIDE) is shape.filter_of(short, WIDE)
+    long = parse(f"id in ({', '.join(map(str, range(200)))})", WIDE)
+    assert shape.filter_of(long, WIDE) is not shape.filter_of(long, WIDE)
+
+
+def test_a_condition_is_compiled_for_each_schema(tmp_path: Path) -> None:
+    """A text means another column once names have changed."""
+    shape = shape_of(Bench(tmp_path, schema=WIDE).metadata)
+    swapped = Schema(
+        NestedField(1, "note", IntegerType(), required=True),
+        NestedField(3, "id", IntegerType(), required=False),
+    )
+    ids = [
+        shape.filter_of(parse("id = 3", schema), schema).required_keys for schema in (WIDE, swapped)
+    ]
+    assert "content_stats.1.lower_bound" in ids[0]
+    assert "content_stats.3.lower_bound" in ids[1]
+    assert "content_stats.1.lower_bound" not in ids[1]
 
 
 def _evolve(bench: Bench, schema: Schema) -> None:

@@ -21,6 +21,7 @@ spot. What it accepts means the same in SQL; other SQL is for an engine (`frazil
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from frazil.errors import InvalidInput
@@ -53,6 +54,15 @@ _TEMPORAL: Final = (
     ice.TimestampNanoType,
     ice.TimestamptzNanoType,
 )
+
+
+_CACHED_CHARS: Final = 1_000
+"""A filter is often asked again. A long one lists values of its own, and would hold memory."""
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, schema: Schema, *, case_sensitive: bool) -> BooleanExpression:
+    return parse_text(text, ColumnIndex.of(schema), case_sensitive=case_sensitive)
 
 
 def parse_text(
@@ -269,13 +279,14 @@ def parse(
     if where is None:
         return AlwaysTrue()
     where = from_pyiceberg(where)
-    columns = ColumnIndex.of(schema)
     if isinstance(where, BooleanExpression):
-        return bind(where, columns, case_sensitive=case_sensitive)
+        return bind(where, ColumnIndex.of(schema), case_sensitive=case_sensitive)
     if not isinstance(where, str):
         raise InvalidInput(
             f"a filter is text or a PyIceberg expression, not {type(where).__name__}"
         )
     if not where.strip():
         raise InvalidInput("the filter is empty; write 'true' to match every row")
-    return parse_text(where, columns, case_sensitive=case_sensitive)
+    if len(where) <= _CACHED_CHARS:
+        return _parsed(where, schema, case_sensitive=case_sensitive)
+    return parse_text(where, ColumnIndex.of(schema), case_sensitive=case_sensitive)

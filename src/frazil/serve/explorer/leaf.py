@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.errors import InvalidInput
-from frazil.filter.prune.prune import Filter, compile_filter
+from frazil.filter.prune.prune import Filter
 from frazil.format import paths
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
@@ -149,7 +149,7 @@ def _judge(subject: Subject, call: Request) -> Filter | None:
         filter_ = scan_of(subject, where).condition.filter
     except InvalidInput as error:
         raise bad_request(str(error)) from error
-    return compile_filter(filter_, shape_of(subject.table.metadata).prune_context(subject.schema))
+    return shape_of(subject.table.metadata).filter_of(filter_, subject.schema)
 
 
 def _only(view: LeafView, which: str) -> Mask:

@@ -18,7 +18,6 @@ from msgspec import structs
 
 from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput, NotFound
-from frazil.filter.prune.prune import compile_filter
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key
 from frazil.format.metadata.metadata import Snapshot
@@ -189,7 +188,7 @@ def _incremental(
 ) -> PlanPart:
     """Files that appends added after one snapshot and up to another. Deletes are no part of it."""
     reader = handle.reader()
-    compiled = compile_filter(filter_.where, shape_of(handle.metadata).prune_context(schema))
+    compiled = shape_of(handle.metadata).filter_of(filter_.where, schema)
     parts = {partition_key(f.field_id) for s in handle.metadata.partition_specs for f in s.fields}
     needed = {*FILE_KEYS, *CHANGE_KEYS, *keys, *parts, *compiled.required_keys}
     needs_little = {*keys, *compiled.required_keys} <= {*CHANGE_KEYS, *parts}

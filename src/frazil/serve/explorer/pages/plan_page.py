@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
-from frazil.filter.prune.prune import Filter, compile_filter
+from frazil.filter.prune.prune import Filter
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
@@ -150,9 +150,7 @@ def show(service: Service, call: Request) -> Response:
         column.id: column
         for column in (*(columns_by_id[id] for id in ids if id in columns_by_id), *chosen_columns)
     }
-    judge = compile_filter(
-        condition.filter, shape_of(subject.table.metadata).prune_context(subject.schema)
-    )
+    judge = shape_of(subject.table.metadata).filter_of(condition.filter, subject.schema)
     view = RootView(subject, tuple(columns.values()), extra=_keys(subject, judge))
     with subject.table._handle.storage.recording() as calls:
         root = view.root
