@@ -6,7 +6,8 @@ tools and `recover`. Knows nothing of databases.
 
 A file names every snapshot. So that files do not grow with the square of the history, the default
 is 100 versions or half of the history, whichever is more: all files together are twice as
-large as the newest one. `recover` reads what is missing from the roots.
+large as the newest one. Those of many snapshots are compressed, under the name that Iceberg gives
+such files. `recover` reads what is missing from the roots.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from frazil.format.paths import is_absolute, relativise, resolve
 from frazil.properties.registry import (
     DELETE_AFTER_COMMIT,
     JSON_EVERY,
+    METADATA_COMPRESSION,
     METADATA_PATH,
     PREVIOUS_VERSIONS_MAX,
 )
@@ -30,6 +32,11 @@ from frazil.storage import Storage
 from frazil.value_classes import replace
 
 _HISTORY_SHARE = 2
+_PLAIN_BYTES = 1 << 14
+"""JSON up to this size is left for people to read. Snapshots make it longer, and are alike: six of
+seven bytes can go."""
+_PLAIN = ("none", "uncompressed")
+_LEVEL = 1
 
 
 def json_every(metadata: TableMetadata) -> int:
@@ -80,7 +87,12 @@ def render(metadata: TableMetadata, history: History, *, version: int, storage: 
     """Write the JSON of one version under a new name; returns its location."""
     metadata_log = history.metadata_log[-previous_max(metadata) :]
     data = metadata_json.dumps(metadata, replace(history, metadata_log=metadata_log))
-    path = f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}.metadata.json"
+    ending = "metadata.json"
+    if len(data) > _PLAIN_BYTES and METADATA_COMPRESSION.of(metadata.properties) not in _PLAIN:
+        import gzip  # few commits write JSON so long
+
+        data, ending = gzip.compress(data, _LEVEL, mtime=0), f"gz.{ending}"
+    path = f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}.{ending}"
     storage.write_new(path, data)
     return path
 

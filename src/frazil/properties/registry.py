@@ -79,7 +79,8 @@ METADATA_COMPRESSION: Final = Property(
     "write.metadata.compression-codec",
     optional(choice("zstd", "snappy", "lz4", "gzip", "none", "uncompressed")),
     None,
-    "of roots and leaves: `zstd`, `snappy`, `lz4`, `gzip`, `none`",
+    "of roots and leaves: `zstd`, `snappy`, `lz4`, `gzip`, `none`; with `none`, long JSON is not "
+    "compressed either",
     default_text="`zstd`; small roots `lz4`",
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ from frazil.errors import FormatError, InvalidInput
 from frazil.format.metadata.metadata import History
 from frazil.iceberg.schema import Schema
 from frazil.storage import LocalStorage
-from tests.support.catalogs import ORDERS, append, orders, snapshot_after
+from tests.support.catalogs import ORDERS, append, long_history, orders, snapshot_after
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,24 @@ def test_what_was_rendered_is_read_back(tmp_path: Path) -> None:
     path = export.render(after, history, version=7, storage=storage)
     assert Path(path).name.startswith("00007-")
     assert export.read(path, storage=storage) == (after, history)
+
+
+def test_long_json_is_compressed_under_icebergs_name_for_it(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    metadata, history = long_history(orders(str(tmp_path / "t")), 200)
+    path = export.render(metadata, history, version=200, storage=storage)
+    assert path.endswith(".gz.metadata.json")
+    assert gzip.decompress(Path(path).read_bytes()).startswith(b'{"format-version":4')
+    assert export.read(path, storage=storage) == (metadata, history)
+
+
+@pytest.mark.parametrize("codec", ["none", "uncompressed"])
+def test_long_json_stays_plain_where_metadata_is_not_compressed(tmp_path: Path, codec: str) -> None:
+    properties = {"write.metadata.compression-codec": codec}
+    metadata, history = long_history(orders(str(tmp_path / "t"), properties), 200)
+    path = export.render(metadata, history, version=200, storage=LocalStorage())
+    assert ".gz." not in path
+    assert json.loads(Path(path).read_bytes())["table-uuid"] == str(metadata.table_uuid)
 
 
 def test_a_moved_table_is_where_its_json_is(tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ def test_few_rows_get_dictionaries_where_every_other_value_repeats() -> None:
     assert dictionary_columns(rows, 1000) == ["none"]
 
 
+@pytest.mark.parametrize("rows", [100, ROWS])
+def test_uuids_and_other_extensions_are_counted_as_what_they_hold(rows: int) -> None:
+    ids = pa.array([(n % 50).to_bytes(16, "big") for n in range(rows)], pa.binary(16))
+    assert dictionary_columns(pa.table({"id": ids.cast(pa.uuid())}), 16 * MB) == ["id"]
+
+
 def test_nested_rows_keep_dictionaries() -> None:
     nested = pa.table({"v": pa.array([{"x": n} for n in range(ROWS)])})
     assert dictionary_columns(nested, MB) is True

@@ -248,6 +248,8 @@ def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str
     chosen = []
     for name, column in zip(sample.column_names, sample.columns, strict=True):
         values = pc.drop_null(column)
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = pc.cast(values, values.type.storage_type)
         size = max(1, values.nbytes // max(1, len(values)))
         max_distinct = min(dictionary_bytes // size, rows.num_rows // 2)
         distinct = len(pc.unique(values))
