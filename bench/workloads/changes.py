@@ -48,7 +48,10 @@ def small_changes(course: BenchRun, workload: dict[str, Any], outcome: Outcome) 
     outcome.note(
         "Frazil, DuckLake and Paimon write deletion vectors or delete files; PyIceberg and "
         "delta-rs rewrite the data files (copy on write). DuckLake's bytes are the growth of its "
-        "files; the catalog grows in blocks."
+        "files; the catalog grows in blocks. Of a delete of one row in Frazil, two fifths is "
+        "planning and reading one column of one file, the rest the commit: a deletion vector, the "
+        "root, and SQLite, each synced. Of a delete of 1 %, two thirds is opening and filtering "
+        "100 files, 0.6 ms each, and the rest their vectors and the commit."
     )
 
 

@@ -41,7 +41,11 @@ def planning(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> No
         "before is reused; the operating system still has the files in memory."
     )
     outcome.note(
-        "delta-rs keeps the whole log in memory once loaded: its warm figures are of that."
+        "delta-rs keeps the whole log in memory once loaded: its warm figures are of that. Frazil "
+        "keeps decoded manifests and the compiled form of a filter that was planned before; of a "
+        "warm plan, half is comparing the filter with the statistics of the root and of the leaf "
+        "that is left, a few microseconds for each operation on Arrow's columns, and 3 % is asking "
+        "the catalog for a newer version."
     )
 
 
