@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
-
-import pyarrow as pa
 
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
@@ -40,12 +38,11 @@ from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
-from frazil.scan.tasks import Task, TaskReader
+from frazil.scan.tasks import TaskReader
 from frazil.threads import in_threads
 from frazil.tree.locate import ADDRESS
 from frazil.value_classes import dataclass, field, frozen, replace
 
-_READ_AHEAD_BYTES: Final = 64 << 20
 _SIDE_BY_SIDE: Final = 4
 
 
@@ -279,7 +276,7 @@ class _Job:
         schema = with_columns(metadata.schema(), LINEAGE)
         reader = TaskReader(replace(scan._reading(), schema=schema))
         return write_rows(
-            _rows(reader, part.tasks()),
+            reader.read_ahead(part.tasks()),
             storage=scan._handle.storage,
             location=scan._handle.location,
             schema=schema,
@@ -309,17 +306,3 @@ class _Job:
     def _properties(self) -> dict[str, str]:
         table_properties = self.planned.scan._handle.metadata.properties
         return {**table_properties, TARGET_FILE_SIZE.key: str(self.target_file_bytes)}
-
-
-def _rows(reader: TaskReader, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
-    """The rows of all files in order. Small ones are read side by side, in bounded memory."""
-    ahead: list[Task] = []
-    held = 0
-    for task in tasks:
-        size = task.source.file_size_in_bytes
-        if ahead and held + size > _READ_AHEAD_BYTES:
-            yield from reader.read_all(ahead)
-            ahead, held = [], 0
-        ahead.append(task)
-        held += size
-    yield from reader.read_all(ahead)

@@ -39,6 +39,7 @@ _FEW_VALUES: Final = 1 << 20
 """Of a file; files with more are read one after the other."""
 _WEIGHT_OF_TEXT: Final = 4
 """Numbers that take as much memory as a text."""
+_READ_AHEAD_BYTES: Final = 64 << 20
 
 
 @frozen
@@ -217,6 +218,20 @@ class TaskReader:
             bundles, lambda bundle: list(self._read_bundle(bundle)), threads=threads
         ):
             yield from part
+
+    def read_ahead(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
+        """The rows of all tasks, in order: files are read side by side, up to a number of their
+        bytes at once, whatever their columns."""
+        ahead: list[Task] = []
+        held = 0
+        for task in tasks:
+            size = task.source.file_size_in_bytes
+            if ahead and held + size > _READ_AHEAD_BYTES:
+                yield from self.read_all(ahead)
+                ahead, held = [], 0
+            ahead.append(task)
+            held += size
+        yield from self.read_all(ahead)
 
     def _bundles(self, tasks: Sequence[Task], *, most: int) -> Iterator[list[Task]]:
         """Tasks in order; small files that give all their rows stand together, so many at most."""

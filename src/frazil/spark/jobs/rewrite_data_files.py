@@ -1,8 +1,9 @@
 """Rewrite data files: fewer and fuller, sorted, or in Z-order. Rows keep their ids.
 
-Groups of files are read and written by Spark jobs, some side by side; each lands as a `replace`. A
-file that another commit took or deleted rows of meanwhile is a conflict: its group is dropped, and
-no deleted row comes back.
+Groups of files are rewritten by Spark jobs, some side by side; each lands as a `replace`. Tasks
+that pack files read them with Frazil's own reader, so that rows need not pass through Spark; rows
+that are sorted or partitioned again do. A file that another commit took or deleted rows of
+meanwhile is a conflict: its group is dropped, and no deleted row comes back.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
@@ -31,14 +32,16 @@ from frazil.properties.registry import TARGET_FILE_SIZE
 from frazil.rows.planned import Planned
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
+from frazil.scan.tasks import split_tasks
 from frazil.spark.bridge.verbs import bridge_for
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.read import bulk_reads
 from frazil.spark.rows.zorder import z_order
-from frazil.spark.session.executor_tasks import answers
+from frazil.spark.session.executor_tasks import answers, spread
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.spark.session.packed_entries import unpacked
 from frazil.spark.write.distribution import Distribution, distributed, order_columns
+from frazil.spark.write.pack_task import PackTask, shares
 from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import discard_entries
 from frazil.table.table import Table
@@ -50,9 +53,6 @@ if TYPE_CHECKING:
 
 Strategy = Literal["bin-pack", "sort", "z-order"]
 _Z = "__frazil_z"
-_MAX_OPENED: Final = 500
-"""Beyond so many files in each that is written, opening them is most of the work: tasks of their
-own read them side by side."""
 
 
 @frozen
@@ -197,27 +197,42 @@ class _GroupWriter:
 
     def write(self, group: Group) -> EntryBatch:
         """The entries of the new files."""
-        lineage = (ROW_ID.name, LAST_UPDATED.name)
-        rows = bulk_reads.frame(
-            self.spark,
-            self.planned.scan,
-            metadata_columns=lineage,
-            planned=self.planned.part(group.rows),
-            bridge=bridge_for(self.spark),
-        )
+        target = self._target()
+        if self.order.fields or self.z_columns or group.is_stale:
+            work = self._distributed(self._rows(group), group)
+            results = answers(work, target.run)
+        else:
+            tasks = split_tasks(self.planned.tasks(group.rows), self.target_file_bytes)
+            work = spread(self.spark, shares(tasks, group.outputs(self.target_file_bytes)))
+            reading = replace(self.planned.reading(), schema=target.schema)
+            results = answers(work, PackTask(reading=reading, target=target).run)
+        return EntryBatch.concat([unpacked(answer) for answer in results])
+
+    def _target(self) -> WriteTask:
         metadata = self.table.metadata
-        schema = with_columns(metadata.schema(), LINEAGE)
         task = WriteTask.of(
-            metadata, schema, storage=self.table._handle.storage, location=self.table.location
+            metadata,
+            with_columns(metadata.schema(), LINEAGE),
+            storage=self.table._handle.storage,
+            location=self.table.location,
         )
         sized = {**task.properties, TARGET_FILE_SIZE.key: str(self.max_file_bytes)}
         task = replace(task, properties=sized)
         if (self.order.fields and not self.is_own_order) or self.z_columns:
-            task = replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for
-        results = answers(self._distributed(rows, group), task.run)
-        return EntryBatch.concat([unpacked(answer) for answer in results])
+            return replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for
+        return task
+
+    def _rows(self, group: Group) -> DataFrame:
+        return bulk_reads.frame(
+            self.spark,
+            self.planned.scan,
+            metadata_columns=(ROW_ID.name, LAST_UPDATED.name),
+            planned=self.planned.part(group.rows),
+            bridge=bridge_for(self.spark),
+        )
 
     def _distributed(self, rows: DataFrame, group: Group) -> DataFrame:
+        """Rows of which each file gets a range, or all that belong to its partition."""
         outputs = group.outputs(self.target_file_bytes)
         schema = self.table.metadata.schema()
         if self.z_columns:
@@ -227,17 +242,13 @@ class _GroupWriter:
         if self.order.fields:
             by = order_columns(rows, self.order, schema)
             return rows.repartitionByRange(outputs, *by).sortWithinPartitions(*by)
-        if group.is_stale:
-            return distributed(
-                rows,
-                schema=schema,
-                spec=self.table.metadata.spec(),
-                sort_order=None,
-                mode=Distribution.HASH,
-            )
-        if len(group.rows) > _MAX_OPENED * outputs:
-            return rows.repartition(outputs)
-        return rows.coalesce(outputs)
+        return distributed(
+            rows,
+            schema=schema,
+            spec=self.table.metadata.spec(),
+            sort_order=None,
+            mode=Distribution.HASH,
+        )
 
 
 @frozen(eq=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
 from frazil.value_classes import frozen
 
-ENTRIES = "entries"
+_ENTRIES: Final = "entries"
 
 
 @frozen
@@ -55,14 +56,16 @@ class WriteTask:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the rows of a partition; yields its entries, packed, if there are any."""
-        entries = self.write(batches)
-        if entries.num_rows:
-            yield pa.RecordBatch.from_arrays([pa.array([packed(entries)])], names=[ENTRIES])
+        yield from sent(self.write(batches))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> EntryBatch:
         """Write batches as Spark hands them over."""
+        return self.write_conforming(self._conformed(batches))
+
+    def write_conforming(self, rows: Iterator[pa.RecordBatch]) -> EntryBatch:
+        """Write batches that have the columns of the schema."""
         return write_rows(
-            self._conformed(batches),
+            rows,
             storage=self.storage,
             location=self.location,
             schema=self.schema,
@@ -80,3 +83,9 @@ class WriteTask:
             if conformer is None:
                 conformer = Conformer.between(respelled.schema, self.schema)
             yield from conformer.conform(respelled)
+
+
+def sent(entries: EntryBatch) -> Iterator[pa.RecordBatch]:
+    """Entries, packed, as a task's answer; none if there are no entries."""
+    if entries.num_rows:
+        yield pa.RecordBatch.from_arrays([pa.array([packed(entries)])], names=[_ENTRIES])
