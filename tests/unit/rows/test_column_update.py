@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.errors import InvalidInput
+from frazil.cancellation import Cancellation, under
+from frazil.errors import Cancelled, InvalidInput
 from frazil.rows.actions import KEY
 from frazil.rows.columns import column_changes, column_update
 from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
@@ -52,6 +53,13 @@ def written(table: frazil.Table, batches: list[list[tuple[int, int]]]) -> list[U
             yield pa.RecordBatch.from_pydict({"a": pa.array(values, pa.int64()), KEY: keys_})
 
     return column_update.written_here(planned, sink, compute)
+
+
+def test_work_that_nobody_waits_for_ends(table: frazil.Table) -> None:
+    work = Cancellation()
+    work.cancel()
+    with pytest.raises(Cancelled), under(work):
+        written(table, [[(row, 1)] for row in range(3)])
 
 
 def in_pieces(rows: list[int], seed: int) -> list[list[tuple[int, int]]]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
-from frazil import arrow_values
+from frazil import arrow_values, cancellation
 from frazil.rows.actions import KEY
 from frazil.rows.columns.column_sink import (
     ColumnSink,
@@ -52,7 +52,7 @@ def written_here(
         with closing(compute(part)) as batches:
             complete = _complete(batches, files)
             for _ in as_they_come(complete, lambda values: values.write(writer), threads=threads):
-                pass
+                cancellation.check()
         updated += [values.updated for values in files if values.updated is not None]
     return updated
 
