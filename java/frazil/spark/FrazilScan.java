@@ -5,6 +5,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -30,6 +33,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.util.SerializableConfiguration;
 
 /** The files that a plan of the tree leaves, as tasks for Spark's Parquet reader. */
 public class FrazilScan
@@ -201,24 +205,35 @@ public class FrazilScan
   // Readers
 
   public PartitionReaderFactory createReaderFactory() {
-    Json readers = plan.of("readers");
+    List<Json> readers = plan.of("readers").items();
+    List<Json> joined = plan.of("joins").items();
+    StructType[] read = new StructType[readers.size()];
     FilePartitionReaderFactory[] parquet = new FilePartitionReaderFactory[readers.size()];
-    int[] positionAt = new int[readers.size()];
     boolean columnar = true;
     for (int i = 0; i < parquet.length; i++) {
-      StructType read = (StructType) DataType.fromJson(readers.at(i).of("schema").text());
-      positionAt[i] = (int) readers.at(i).of("position").number();
-      parquet[i] = parquet(read, readers.at(i).of("clean").flag());
+      read[i] = (StructType) DataType.fromJson(readers.get(i).of("schema").text());
+      parquet[i] = parquet(read[i], readers.get(i).of("clean").flag());
       // Spark's reader itself gives rows beyond spark.sql.codegen.maxFields columns, at twice the cost.
-      columnar = columnar && ParquetUtils.isBatchReadSupportedForSchema(SQLConf.get(), read);
+      columnar = columnar && ParquetUtils.isBatchReadSupportedForSchema(SQLConf.get(), read[i]);
     }
+    Join[] joins = joined.stream().map(join -> Join.of(join, read)).toArray(Join[]::new);
+    Broadcast<SerializableConfiguration> hadoop =
+        joins.length == 0 ? null : SerializableConfiguration.broadcast(session.sparkContext(), hadoop());
+    int[] positionAt =
+        Stream.concat(readers.stream(), joined.stream())
+            .mapToInt(reader -> (int) reader.of("position").number())
+            .toArray();
     List<Json> described = plan.of("recipes").items();
     Recipe[] recipes = new Recipe[described.size()];
     for (int i = 0; i < recipes.length; i++) {
       Recipe.Kind kind = Recipe.Kind.of(described.get(i).at(0).text());
       recipes[i] = new Recipe(kind, (int) described.get(i).at(1).number(), schema.fields()[i].dataType());
     }
-    return new Readers(parquet, positionAt, recipes, columnar);
+    return new Readers(parquet, joins, hadoop, positionAt, recipes, columnar);
+  }
+
+  private Configuration hadoop() {
+    return ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf();
   }
 
   private FilePartitionReaderFactory parquet(StructType read, boolean clean) {

@@ -21,9 +21,11 @@ class PlanFiles {
   private final MappedPart specs;
   private final MappedPart readers;
   private final MappedPart groups;
+  private final MappedPart records;
   private final Values names;
   private final Values addresses;
   private final Values deleted;
+  private final Values columnFiles;
 
   private PlanFiles(Json described, FileChannel file) throws IOException {
     Json columns = described.of("columns");
@@ -38,9 +40,11 @@ class PlanFiles {
     specs = new MappedPart(file, columns.of("spec").at(0), piece);
     readers = new MappedPart(file, columns.of("reader").at(0), piece);
     groups = new MappedPart(file, columns.of("group").at(0), piece);
+    records = new MappedPart(file, columns.of("records").at(0), piece);
     names = Values.of(file, columns.of("name"), piece);
     addresses = Values.of(file, columns.of("address"), piece);
     deleted = Values.of(file, columns.of("deleted"), piece);
+    columnFiles = Values.of(file, columns.of("column files"), piece);
   }
 
   static PlanFiles of(Json plan) {
@@ -99,6 +103,14 @@ class PlanFiles {
         firstRowIds.longAt(row),
         sequences.longAt(row),
         specs.intAt(row),
-        deleted.has(row) ? deleted.at(row) : null);
+        deleted.has(row) ? deleted.at(row) : null,
+        records.longAt(row),
+        columnFiles.has(row) ? columnFiles(Json.parsed(columnFiles.text(row))) : new ColumnFile[0]);
+  }
+
+  private static ColumnFile[] columnFiles(Json described) {
+    return described.items().stream()
+        .map(file -> new ColumnFile(file.at(0).text(), file.at(1).number()))
+        .toArray(ColumnFile[]::new);
   }
 }

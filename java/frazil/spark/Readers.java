@@ -4,6 +4,9 @@ import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -17,17 +20,29 @@ import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.SerializableConfiguration;
 import org.roaringbitmap.longlong.Roaring64NavigableMap;
 
 /** Reads slices with Spark's own Parquet reader; deleted rows are left out batch by batch. */
 public class Readers implements PartitionReaderFactory {
   private final FilePartitionReaderFactory[] parquet;
+  private final Join[] joins;
+  private final Broadcast<SerializableConfiguration> hadoop;
   private final int[] positionAt;
   private final Recipe[] recipes;
   private final boolean columnar;
 
-  Readers(FilePartitionReaderFactory[] parquet, int[] positionAt, Recipe[] recipes, boolean columnar) {
+  /** Slices number readers of single files first, then joins of several; only joins need Hadoop's settings. */
+  Readers(
+      FilePartitionReaderFactory[] parquet,
+      Join[] joins,
+      Broadcast<SerializableConfiguration> hadoop,
+      int[] positionAt,
+      Recipe[] recipes,
+      boolean columnar) {
     this.parquet = parquet;
+    this.joins = joins;
+    this.hadoop = hadoop;
     this.positionAt = positionAt;
     this.recipes = recipes;
     this.columnar = columnar;
@@ -58,15 +73,15 @@ public class Readers implements PartitionReaderFactory {
     return new Batches(((Task) partition).slices(), this);
   }
 
-  PartitionedFile file(Slice slice) {
+  static PartitionedFile file(String path, long start, long length, long size) {
     return new PartitionedFile(
         InternalRow.empty(),
-        SparkPath.fromUrlString(slice.path()),
-        slice.start(),
-        slice.length(),
+        SparkPath.fromUrlString(path),
+        start,
+        length,
         new String[0],
         0L,
-        slice.size(),
+        size,
         scala.collection.immutable.Map$.MODULE$.empty());
   }
 
@@ -101,6 +116,10 @@ public class Readers implements PartitionReaderFactory {
 
     abstract PartitionReader<T> open(FilePartitionReaderFactory parquet, PartitionedFile file);
 
+    abstract Beside<T> beside(FilePartitionReaderFactory parquet, ColumnFile file, RowGroups groups);
+
+    abstract PartitionReader<T> joined(PartitionReader<T> base, List<Beside<T>> others, Join join);
+
     abstract boolean take(T read);
 
     public boolean next() throws IOException {
@@ -118,7 +137,7 @@ public class Readers implements PartitionReaderFactory {
           if (next == slices.length) return false;
           slice = slices[next++];
           deleted = slice.deleted() == null ? null : words(slice.deleted());
-          inner = open(readers.parquet[slice.reader()], readers.file(slice));
+          inner = opened();
         }
         while (inner.next()) {
           if (take(inner.get())) return true;
@@ -126,6 +145,20 @@ public class Readers implements PartitionReaderFactory {
         inner.close();
         inner = null;
       }
+    }
+
+    private PartitionReader<T> opened() throws IOException {
+      PartitionedFile file = file(slice.path(), slice.start(), slice.length(), slice.size());
+      int single = readers.parquet.length;
+      if (slice.reader() < single) return open(readers.parquet[slice.reader()], file);
+      Join join = readers.joins[slice.reader() - single];
+      List<RowGroups> groups = join.rowGroups(slice, readers.hadoop.value().value());
+      List<Beside<T>> others = new ArrayList<>();
+      for (int i = 0; i < groups.size(); i++) {
+        others.add(beside(readers.parquet[join.readers()[i + 1]], slice.columnFiles()[i], groups.get(i)));
+      }
+      PartitionReader<T> base = open(readers.parquet[join.readers()[0]], file);
+      return others.isEmpty() ? base : joined(base, others, join);
     }
 
     public void close() throws IOException {
@@ -150,6 +183,17 @@ public class Readers implements PartitionReaderFactory {
     @Override
     PartitionReader<InternalRow> open(FilePartitionReaderFactory parquet, PartitionedFile file) {
       return parquet.buildReader(file);
+    }
+
+    @Override
+    Beside<InternalRow> beside(FilePartitionReaderFactory parquet, ColumnFile file, RowGroups groups) {
+      return new Beside.Rows(parquet, file, groups);
+    }
+
+    @Override
+    PartitionReader<InternalRow> joined(
+        PartitionReader<InternalRow> base, List<Beside<InternalRow>> others, Join join) {
+      return new Joined.Rows(base, others, join);
     }
 
     @Override
@@ -180,6 +224,17 @@ public class Readers implements PartitionReaderFactory {
     @Override
     PartitionReader<ColumnarBatch> open(FilePartitionReaderFactory parquet, PartitionedFile file) {
       return parquet.buildColumnarReader(file);
+    }
+
+    @Override
+    Beside<ColumnarBatch> beside(FilePartitionReaderFactory parquet, ColumnFile file, RowGroups groups) {
+      return new Beside.Batches(parquet, file, groups);
+    }
+
+    @Override
+    PartitionReader<ColumnarBatch> joined(
+        PartitionReader<ColumnarBatch> base, List<Beside<ColumnarBatch>> others, Join join) {
+      return new Joined.Batches(base, others, join);
     }
 
     @Override

@@ -113,6 +113,28 @@ class Vectors {
     }
   }
 
+  /** The rows after some that were given before. */
+  static class Shifted extends Delegating {
+    private final int by;
+
+    private Shifted(ColumnVector from, int by) {
+      super(from.dataType(), from);
+      this.by = by;
+    }
+
+    static ColumnVector of(ColumnVector from, int by) {
+      return by == 0 ? from : new Shifted(from, by);
+    }
+
+    int at(int row) {
+      return row + by;
+    }
+
+    public ColumnVector getChild(int ordinal) {
+      return new Shifted(from.getChild(ordinal), by);
+    }
+  }
+
   /** A file's number plus the row's position in it; what the file itself stores wins. */
   static class Numbered extends Delegating {
     private final ColumnVector stored;

@@ -111,10 +111,11 @@ def _joined_bytes(found: Mapping[int, tuple[FilePart, ...]]) -> int:
 
 
 def parts_by_row(
-    planned: Planned, columns: Sequence[NestedField]
+    planned: Planned, columns: Sequence[NestedField], *, needs_base: bool = False
 ) -> dict[int, tuple[FilePart, ...]]:
-    """The files that have these columns, for files with column files. Column files that may not be
-    are left to Frazil's reader, which says why."""
+    """The files that have these columns, for files with column files; the data file first, if it
+    has any or is needed. Column files that may not be are left to Frazil's reader, which says
+    why."""
     stored = planned.plan.files
     rows = np.flatnonzero(have_column_files(stored))
     if not len(rows):
@@ -125,7 +126,9 @@ def parts_by_row(
         elsewhere = set(chain.from_iterable(file.field_ids for file in task.source.column_files))
         if not elsewhere & refused:
             is_own = bool(planned.has_own_names[row])
-            found[row] = tuple(_parts(task, columns, elsewhere, is_own=is_own))
+            found[row] = tuple(
+                _parts(task, columns, elsewhere, is_own=is_own, needs_base=needs_base)
+            )
     return found
 
 
@@ -138,10 +141,15 @@ def _refused_ids(planned: Planned) -> Iterator[int]:
 
 
 def _parts(
-    task: Task, columns: Sequence[NestedField], elsewhere: set[int], *, is_own: bool
+    task: Task,
+    columns: Sequence[NestedField],
+    elsewhere: set[int],
+    *,
+    is_own: bool,
+    needs_base: bool,
 ) -> Iterator[FilePart]:
     own = tuple(column for column in columns if column.field_id not in elsewhere)
-    if own:
+    if own or needs_base:
         yield FilePart(source=task.source, columns=own, is_base=True, is_own=is_own)
     for file in task.source.column_files:
         its = tuple(column for column in columns if column.field_id in file.field_ids)

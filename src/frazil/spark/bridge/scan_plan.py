@@ -7,6 +7,7 @@ their files. What that reader cannot read as the table means it is not planned h
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import types as sql
 
+from frazil import arrow_values
 from frazil.data.metadata_columns import (
     FILE,
     LAST_UPDATED,
@@ -31,13 +33,15 @@ from frazil.iceberg import types as ice
 from frazil.iceberg.schema import Schema
 from frazil.iceberg.transforms import IdentityTransform
 from frazil.rows.actions import KEY
+from frazil.rows.duckdb.duckdb_parts import FilePart
 from frazil.rows.planned import Planned
 from frazil.spark.bridge import file_columns
 from frazil.spark.bridge.file_columns import FileNames
 from frazil.spark.bridge.metadata_answers import average_sizes
 from frazil.spark.bridge.partition_groups import PartitionGroups
+from frazil.spark.read.file_parts import Parts, file_parts, is_stored
 from frazil.spark.read.native_files import native_files
-from frazil.spark.read.single_files import read_alone
+from frazil.spark.session.file_list import addresses
 from frazil.spark.types.read_names import ReadNames
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector
@@ -96,11 +100,13 @@ def scan_plan(
     The files themselves are columns in a file at `columns_at`. `grouped_by` asks for the
     partitions of the files: by all fields, or by those of another plan.
     """
-    planned = read_alone(planned, asked.schema)
+    parts = file_parts(planned, asked.schema)
+    native = bool(native_files(planned, spark, parts).all())
+    planned = _opened(planned, parts)
     files = planned.plan.files
     rows = int(planned.plan.live_records().sum())
     document: dict[str, Any] = {
-        "native": bool(native_files(planned, spark).all()),
+        "native": native,
         "bytes": int(files.numpy("file_size_in_bytes").sum()) if planned.num_files else 0,
         "rows": rows,
         "sizes": average_sizes(files, asked.schema.fields),
@@ -108,9 +114,9 @@ def scan_plan(
         "pruned by": planned.plan.report.filter,
         "partition columns": _partition_columns(planned),
     }
-    if not document["native"]:
+    if not native:
         return document
-    readers = _Readers(planned, asked)
+    readers = _Readers(planned, asked, parts)
     groups = np.zeros(planned.num_files, np.int32)
     if grouped_by:
         only = None if grouped_by is True else list(grouped_by)
@@ -125,11 +131,13 @@ def scan_plan(
             "first row id": planned.first_row_ids,
             "sequence": files.numpy("tracking.sequence_number", missing=0).astype(np.int64),
             "spec": files.numpy("spec_id", missing=0).astype(np.int32),
-            "reader": readers.of_files(planned),
+            "reader": readers.of_files,
             "group": groups,
             "name": names.names,
             "address": names.addresses,
             "deleted": _deleted(planned),
+            "records": planned.records,
+            "column files": _column_files(parts, spark, planned.num_files),
         },
     )
     document["files"] = {
@@ -140,18 +148,22 @@ def scan_plan(
         "folder address": names.folder_address,
         "columns": places,
     }
-    document["readers"] = readers.made or [readers.reader(own=True, position=False)]
+    document["readers"] = readers.described
+    document["joins"] = readers.joins
     document["recipes"] = readers.recipes
     return document
 
 
 class _Readers:
-    """The ways to read the files of one plan: by own names or by id, with positions or without."""
+    """The ways to read the files of one plan: by own names or by id, with positions or without, and
+    joins of several files. Files number readers first, then joins."""
 
-    def __init__(self, planned: Planned, asked: AskedColumns) -> None:
+    def __init__(self, planned: Planned, asked: AskedColumns, parts: Parts) -> None:
         scan = planned.scan
         self._names = ReadNames.of(scan._handle.metadata, scan.table_schema)
-        self.made: list[dict[str, Any]] = []
+        self._numbers: dict[tuple[bool, bool, tuple[int, ...]], int] = {}
+        self.described: list[dict[str, Any]] = []
+        self.joins: list[dict[str, Any]] = []
         self.recipes: list[list[Any]] = []
         self._stored: list[ice.NestedField] = []
         self._needs_position = False
@@ -160,34 +172,78 @@ class _Readers:
             kind = "key" if name == KEY else self._kind(fields[name])
             self._needs_position |= kind in _WITH_POSITION
             at = -1
-            if kind in ("stored", "uuid", "row id", "last updated"):
+            if name != KEY and is_stored(fields[name]):
                 at = len(self._stored)
                 self._stored.append(fields[name])
             self.recipes.append([kind, at])
+        self.of_files = self._of_files(planned, parts)
+        """The number of each file."""
 
-    def of_files(self, planned: Planned) -> npt.NDArray[np.int32]:
-        """The number of the reader of each file."""
+    def _of_files(self, planned: Planned, parts: Parts) -> npt.NDArray[np.int32]:
         positions = planned.has_vector | self._needs_position
+        is_plain = np.ones(planned.num_files, np.bool_)
+        is_plain[[row for row, opened in parts.items() if not _is_plain(opened)]] = False
         numbers = np.zeros(planned.num_files, np.int32)
         for own in (True, False):
             for position in (True, False):
-                mask = (planned.has_own_names == own) & (positions == position)
+                mask = is_plain & (planned.has_own_names == own) & (positions == position)
                 if mask.any():
-                    numbers[mask] = len(self.made)
-                    self.made.append(self.reader(own=own, position=position))
+                    numbers[mask] = self._reader(self._stored, own=own, position=position)
+        known: dict[Any, int] = {}
+        joined = np.flatnonzero(~is_plain)
+        for row in joined:
+            opened, position = parts[int(row)], bool(positions[row])
+            key = position, tuple((part.is_own, part.is_base, part.ids) for part in opened)
+            if key not in known:
+                known[key] = len(self.joins)
+                self.joins.append(self._join(opened, position=position))
+            numbers[row] = known[key]
+        if not self.described:
+            self._reader(self._stored, own=True, position=False)
+        numbers[joined] += len(self.described)
         return numbers
 
-    def reader(self, *, own: bool, position: bool) -> dict[str, Any]:
-        """What a reader is asked for."""
+    def _join(self, opened: Sequence[FilePart], *, position: bool) -> dict[str, Any]:
+        """How columns of several files come together, or those of one column file."""
+        position = position or len(opened) > 1
+        places = {
+            column.field_id: [number, at]
+            for number, part in enumerate(opened)
+            for at, column in enumerate(part.columns)
+        }
+        return {
+            "parts": [
+                {
+                    "reader": self._reader(part.columns, own=part.is_own, position=position),
+                    "field ids": [] if part.is_base else list(part.ids),
+                }
+                for part in opened
+            ],
+            "places": [
+                *(places[column.field_id] for column in self._stored),
+                *([[0, len(opened[0].columns)]] if position else []),
+            ],
+            "position": len(self._stored) if position else -1,
+        }
+
+    def _reader(self, columns: Sequence[ice.NestedField], *, own: bool, position: bool) -> int:
+        """The number of a reader of these columns."""
+        key = own, position, tuple(column.field_id for column in columns)
+        if key in self._numbers:
+            return self._numbers[key]
         names = self._names if own else replace(self._names, clean_ids=frozenset())
-        fields = [names.read_field(field) for field in self._stored]
+        fields = [names.read_field(field) for field in columns]
         if position:
             fields.append(sql.StructField(_POSITION, sql.LongType()))
-        return {
-            "schema": sql.StructType(fields).json(),
-            "position": len(fields) - 1 if position else -1,
-            "clean": own,
-        }
+        self._numbers[key] = len(self.described)
+        self.described.append(
+            {
+                "schema": sql.StructType(fields).json(),
+                "position": len(fields) - 1 if position else -1,
+                "clean": own,
+            }
+        )
+        return self._numbers[key]
 
     def _kind(self, field: ice.NestedField) -> str:
         if field.field_id in _KINDS:
@@ -215,6 +271,37 @@ def _narrowed_type(kind: ice.IcebergType, target: sql.DataType) -> ice.IcebergTy
         value = _narrowed_type(kind.value_type, target.valueType)
         return kind if value is kind.value_type else replace(kind, value_type=value)
     return kind
+
+
+def _is_plain(opened: Sequence[FilePart]) -> bool:
+    return len(opened) == 1 and opened[0].is_base
+
+
+def _opened(planned: Planned, parts: Parts) -> Planned:
+    """The plan with the files that are opened first: their rows are those of the data files, in
+    order, so that positions and vectors hold."""
+    first = {row: opened[0].source for row, opened in parts.items() if not opened[0].is_base}
+    if not first:
+        return planned
+    files = planned.plan.files
+    locations, sizes = files.pylist("location"), files.pylist("file_size_in_bytes")
+    for row, source in first.items():
+        locations[row], sizes[row] = source.path, source.file_size_in_bytes
+    files = files.with_column("location", arrow_values.array(locations, pa.string()))
+    files = files.with_column("file_size_in_bytes", arrow_values.array(sizes, pa.int64()))
+    return replace(planned, plan=replace(planned.plan, files=files))
+
+
+def _column_files(parts: Parts, spark: SparkSession, files: int) -> pa.ChunkedArray:
+    """The addresses and sizes of what is opened beside the first file of each row."""
+    rows = [row for row, opened in parts.items() if len(opened) > 1]
+    sources = [[part.source for part in parts[row][1:]] for row in rows]
+    found = iter(addresses(spark, [source.path for each in sources for source in each]))
+    listed = [
+        json.dumps([[next(found), source.file_size_in_bytes] for source in each])
+        for each in sources
+    ]
+    return file_columns.texts(listed, np.array(rows, np.intp), files)
 
 
 def _deleted(planned: Planned) -> pa.ChunkedArray:

@@ -37,6 +37,7 @@ from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark.expressions.conditions import condition, quoted
 from frazil.spark.read import arrow_route
+from frazil.spark.read.file_parts import file_parts, is_stored
 from frazil.spark.read.group_reader import GroupReader
 from frazil.spark.read.live_rows import VectorLimits, without_deleted
 from frazil.spark.read.native_files import native_files
@@ -84,12 +85,12 @@ def frame(
     planned = planned or Planned.of(scan)
     prepare(spark, (field.field_type for field in planned.read_schema.fields))
     expected = spark_schema(scan.read_schema)  # refuses, before anything is read
-    native = native_files(planned, spark)
-    parts = (
-        _listed(spark, planned, native, key, limits)
-        if bridge is None or PARTITION_ID in {field.field_id for field in scan.read_schema.fields}
-        else _scanned(bridge, planned, np.flatnonzero(native), key)
-    )
+    if bridge is None or PARTITION_ID in {field.field_id for field in scan.read_schema.fields}:
+        native = native_files(planned, spark)
+        parts = _listed(spark, planned, native, key, limits)
+    else:
+        native = native_files(planned, spark, file_parts(planned, planned.read_schema))
+        parts = _scanned(bridge, planned, np.flatnonzero(native), key)
     rest = np.flatnonzero(~native)
     if len(rest) or not parts:
         reader = GroupReader(reading=scan._reading(), key=key)
@@ -196,7 +197,7 @@ class _NativeFrame:
     # What is read
 
     def _raw(self, read_schema: Schema, names: ReadNames) -> DataFrame:
-        stored = [field for field in read_schema.fields if _is_stored(field)]
+        stored = [field for field in read_schema.fields if is_stored(field)]
         schema = sql.StructType([names.read_field(field) for field in stored])
         paths = self.planned.paths
         frame = file_list.read_files(
@@ -302,14 +303,6 @@ def _holds(field: ice.NestedField, reference: Reference) -> bool:
     return isinstance(kind, ice.StructType) and any(
         _holds(child, reference) for child in kind.fields
     )
-
-
-def _is_stored(field: ice.NestedField) -> bool:
-    """Whether files may hold the column: row lineage, and everything that is not a metadata
-    column."""
-    if field.field_id in (ROW_ID.field_id, LAST_UPDATED.field_id):
-        return True
-    return field.field_id not in RESERVED_IDS and not isinstance(field.field_type, ice.UnknownType)
 
 
 def _stored_value(raw: DataFrame, field: ice.NestedField, names: ReadNames) -> Column:

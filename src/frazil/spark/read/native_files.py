@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,21 +17,24 @@ from frazil.format.entries.column_files import have_column_files
 from frazil.iceberg import types as ice
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.planned import Planned
+from frazil.spark.read.file_parts import Parts
 from frazil.spark.session.file_list import UNREADABLE_NAME, can_read, is_readable_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def native_files(planned: Planned, spark: SparkSession) -> npt.NDArray[np.bool_]:
-    """A mask over the files of the plan."""
+def native_files(
+    planned: Planned, spark: SparkSession, parts: Parts = MappingProxyType({})
+) -> npt.NDArray[np.bool_]:
+    """A mask over the files of the plan. Of those with column files, `parts` has what may be
+    read."""
     files = planned.plan.files
     if not _schema_is_native(planned):
         return np.zeros(files.num_rows, dtype=np.bool_)
     formats = pc.equal(pc.utf8_lower(files.column("file_format")), "parquet")
     mask = np.array(formats.to_numpy(), dtype=np.bool_)
     mask[list(planned.plan.matches)] = False
-    mask &= ~have_column_files(files)
     location = planned.scan._handle.location
     stored = files.column("location")
     below = ~arrow_values.to_numpy(paths.which_absolute(stored)).astype(np.bool_)
@@ -43,6 +47,9 @@ def native_files(planned: Planned, spark: SparkSession) -> npt.NDArray[np.bool_]
     resolved = paths.resolve_all(location, stored.take(pa.array(elsewhere))).to_pylist()
     for row, path in zip(elsewhere, resolved, strict=True):
         mask[row] = stores.can_read(path)
+    for row in np.flatnonzero(have_column_files(files) & mask):
+        opened = parts.get(int(row))
+        mask[row] = opened is not None and all(stores.can_read(p.source.path) for p in opened)
     return mask
 
 
