@@ -40,23 +40,37 @@ def handmade(
     kept: tuple[str, ...] = (),
 ) -> None:
     """Commit a column file for the first data file, as another writer may have written it."""
-    (entry, *_) = sorted(live(table), key=lambda entry: entry["tracking"]["first_row_id"])
-    name = f"data/{len(list(local(table, 'data').iterdir()))}.parquet"
     fields = [
         pa.field(n, pa.array(values).type, metadata={"PARQUET:field_id": str(id)})
         for n, (id, values) in columns.items()
     ]
     data = pa.table([values for _, values in columns.values()], schema=pa.schema(fields))
+    own = ids or tuple(id for id, _ in columns.values())
+    commit_file(table, data, ids=own, row_group_size=row_group_size, kept=kept)
+
+
+def commit_file(
+    table: frazil.Table,
+    data: pa.Table,
+    *,
+    ids: tuple[int, ...],
+    row_group_size: int,
+    kept: tuple[str, ...] = (),
+    name: str | None = None,
+    stats_ids: frozenset[int] | None = None,
+) -> None:
+    """The same with columns whose types have field ids; statistics of these ids are given up."""
+    (entry, *_) = sorted(live(table), key=lambda entry: entry["tracking"]["first_row_id"])
+    name = name or f"data/{len(list(local(table, 'data').iterdir()))}.parquet"
     pq.write_table(data, local(table, name), row_group_size=row_group_size)
     file = ColumnFile(
         location=name,
-        field_ids=ids or tuple(id for id, _ in columns.values()),
+        field_ids=ids,
         file_format="parquet",
         file_size_in_bytes=local(table, name).stat().st_size,
     )
-    edit = ColumnEdit(
-        location=entry["location"], file=file, replaces=kept, stats_ids=frozenset(file.field_ids)
-    )
+    stale = stats_ids or frozenset(ids)
+    edit = ColumnEdit(location=entry["location"], file=file, replaces=kept, stats_ids=stale)
     handle = replace(table._handle)
     handle.refresh()
     handle.commit(Change(columns=(edit,)))
