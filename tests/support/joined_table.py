@@ -200,9 +200,11 @@ def by_text(rows: list[Row]) -> list[str]:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Maps come as pairs, keys as texts, and times with the zone of the session."""
+    """Maps come as pairs, keys as texts or bytes, and times with the zone of the session."""
     if name == "counts" and value is not None:
         return dict(value)
+    if name == "key" and isinstance(value, bytes):
+        return str(uuid.UUID(bytes=value))
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return str(value) if isinstance(value, uuid.UUID) else value
