@@ -374,8 +374,8 @@ def test_what_runs_is_what_was_judged(
 
 def engine_kinds(text: str) -> list[str] | None:
     try:
-        return duckdb_parser.kinds(text)
-    except FrazilError:
+        return [statement.type.name for statement in duckdb.extract_statements(text)]
+    except duckdb.Error:
         return None
 
 

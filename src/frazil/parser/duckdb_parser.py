@@ -1,4 +1,4 @@
-"""DuckDB asked about text: the kinds of its statements, its tree, the values of constants.
+"""DuckDB asked about text: its tree, and the values of constants.
 
 One connection of the process does nothing else. It knows no tables and no files, and text that is
 asked about is never executed.
@@ -82,10 +82,10 @@ def query_json(source: Source, near: duckdb.DuckDBPyConnection | None = None) ->
     global calls
     text = source.text
     with _lock:
-        known = _kept.get(text)
-        if known is not None:
+        kept = _kept.get(text)
+        if kept is not None:
             _kept.move_to_end(text)
-            return known
+            return kept
         calls += 1
         try:
             if near is None or _connection is not None:
@@ -156,32 +156,6 @@ def character_offset(text: str, offset: int) -> int:
     if text.isascii():
         return min(offset, len(text))
     return len(text.encode()[:offset].decode(errors="ignore"))
-
-
-def kinds(text: str) -> list[str]:
-    """The kinds of the statements in a text, as DuckDB names them."""
-    return [statement.type.name for statement in extract(text)]
-
-
-def extract(text: str) -> Sequence[duckdb.Statement]:
-    """The statements in a text."""
-    import duckdb
-
-    with _lock:
-        try:
-            statements: list[duckdb.Statement] = _own().extract_statements(text)
-            return statements
-        except duckdb.Error as error:
-            raise engine_problem(error, Source(text)) from None
-
-
-def engine_problem(error: Exception, source: Source) -> InvalidInput:
-    """What DuckDB says about a text, at its place."""
-    details = error_details(error)
-    problem = InvalidInput(details.message)
-    if details.offset is not None:
-        source.with_position(character_offset(source.text, details.offset), problem)
-    return problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,6 @@ def rewrite(
     *,
     prefix: str = "",
     between: str = "",
-    suffix: str = "",
 ) -> EngineText:
     """The parts of a text, one after the other, with edits made in them."""
     slices = Slices(source, edits)
@@ -136,7 +135,6 @@ def rewrite(
         slices.add(between if number else "")
         slices.slice(part)
         slices.add("\n")
-    slices.add(suffix)
     return slices.text
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -87,6 +87,16 @@ class ResolvedRows:
 
 
 Resolved = ResolvedTable | ResolvedView | ResolvedRows
+
+
+def repeated_name(names: Iterable[str]) -> str | None:
+    """A name that one before it equals: SQL ignores case."""
+    earlier: set[str] = set()
+    for name in names:
+        if name.lower() in earlier:
+            return name
+        earlier.add(name.lower())
+    return None
 
 
 def metadata_rows(table: Table, which: str) -> Any:

@@ -200,11 +200,6 @@ def test_constant_expressions_have_values() -> None:
     assert duckdb_parser.values_of([node.raw]) == ("6a",)
 
 
-def test_kinds_are_those_of_the_engine() -> None:
-    text = "SELECT 1 AS a$b$; COPY (SELECT 42) TO '/never'; --$b$"
-    assert duckdb_parser.kinds(text) == ["SELECT", "COPY"]
-
-
 # Edits
 
 

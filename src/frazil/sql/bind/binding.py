@@ -38,7 +38,7 @@ from frazil.sql.bind.from_clause import Types
 from frazil.sql.bind.output_names import output_names
 from frazil.sql.bind.pivots import pivot_values
 from frazil.sql.bind.pushed_conditions import PushedConditions, conditions
-from frazil.sql.bind.references import Places, Reference, located, named_tables, source_names
+from frazil.sql.bind.references import Places, Reference, named_tables, source_names
 from frazil.sql.bind.times import TimeTravel, time_travels
 from frazil.sql.bind.used_columns import narrow
 from frazil.sql.bind.view_sql import stored_view
@@ -144,17 +144,12 @@ class Binder:
         names: Sequence[str] = (),
         prefix: str = "",
         between: str = "",
-        suffix: str = "",
     ) -> EngineText:
         """A query as the engine takes it; its tables are bound. `outer` are conditions over its
         columns, which are called by `names` if those are given."""
-        put = pivot_values(self, self._tokens, parts)
+        values = pivot_values(self, self._tokens, parts)
         over = _Outer(conditions=outer, names=names)
-        return self._bind(parts, prefix, over, between=between, suffix=suffix, more=put)
-
-    def put(self, edits: Sequence[Edit]) -> None:
-        """Replace more of the text."""
-        self._edits += edits
+        return self._bind(parts, prefix, over, between=between, more=values)
 
     def rows_of(self, part: Part) -> EngineText:
         """All columns of a table, or of a query in brackets."""
@@ -167,11 +162,10 @@ class Binder:
         outer: _Outer | None = None,
         *,
         between: str = "",
-        suffix: str = "",
         more: Sequence[Edit] = (),
     ) -> EngineText:
         def text(edits: Sequence[Edit]) -> EngineText:
-            return rewrite(self.source, parts, edits, prefix=prefix, between=between, suffix=suffix)
+            return rewrite(self.source, parts, edits, prefix=prefix, between=between)
 
         edits = [*self._edits, *more]
         read, query = self._parsed(text, edits)
@@ -182,8 +176,8 @@ class Binder:
             read, query = self._parsed(text, edits)
         references = self._references(query, read, parts)
         outer = outer or _Outer()
-        known = self._columns(references)
-        pushed = conditions(query, known, outer=outer.conditions, names=outer.names)
+        columns_of = self._columns(references)
+        pushed = conditions(query, columns_of, outer=outer.conditions, names=outer.names)
         narrow(query, self._tokens, references)
         moved = self._name_apart(query, read, references)
         is_lasting = self._attach_all(references, pushed)
@@ -260,7 +254,7 @@ class Binder:
             try:
                 resolved = self._resolved(name)
             except FrazilError as error:
-                raise located(self.source, name, error) from None
+                raise self.source.with_position(name.start, error) from None
             if resolved is None:
                 continue
             reference = Reference(
@@ -286,9 +280,9 @@ class Binder:
         if name.start in self._unread:
             return ResolvedRows(data=None)
         if len(parts) == 1:
-            for known in (parts[0], parts[0].lower()):
-                if known in self.engine.registered:
-                    return ResolvedRows(data=self.engine.registered[known])
+            for name_given in (parts[0], parts[0].lower()):
+                if name_given in self.engine.registered:
+                    return ResolvedRows(data=self.engine.registered[name_given])
         try:
             return self.engine.names.find(parts)
         except NotFound:
@@ -309,7 +303,7 @@ class Binder:
                 resolved.table, AlwaysTrue(), as_of, reference.columns
             )
         except FrazilError as error:
-            raise located(self.source, reference.name, error) from None
+            raise self.source.with_position(reference.name.start, error) from None
         if not reference.scan.table_schema.fields:
             raise self.source.problem(
                 reference.name.start,
@@ -370,26 +364,26 @@ class Binder:
             view = self.engine.view(CHANGES_FUNCTION)
             self.engine.register_changes(view, rows, table)
             alias = "" if ref.alias else f" AS {CHANGES_FUNCTION}"
-            edits.append((start, cursor.tokens[cursor.index - 1].end, quoted(view) + alias))
+            edits.append((start, cursor.since(start).end, quoted(view) + alias))
         return edits
 
     def _columns(self, references: list[Reference]) -> Callable[[n.BaseTable], Types | None]:
-        known: dict[n.BaseTable, Types] = {}
+        columns_by_table: dict[n.BaseTable, Types] = {}
         for reference in references:
             match reference.resolved:
                 case _ if reference.is_unread:
-                    known[reference.node] = self._unread[reference.name.start].types
+                    columns_by_table[reference.node] = self._unread[reference.name.start].types
                 case ResolvedTable() if reference.scan is not None:
                     fields = reference.scan.table_schema.fields
                     types = {field.name: field.field_type for field in fields}
-                    known[reference.node] = {
+                    columns_by_table[reference.node] = {
                         name: types.get(name) for name in reference.columns or types
                     }
                 case ResolvedView(state=state):
                     columns = stored_view(state.metadata, str(reference.name)).columns
                     if columns:
-                        known[reference.node] = dict.fromkeys(columns)
-        return known.get
+                        columns_by_table[reference.node] = dict.fromkeys(columns)
+        return columns_by_table.get
 
     def _output_names(
         self,
@@ -420,9 +414,8 @@ class Binder:
         unaliased = [
             reference
             for reference in references
-            if not reference.node.alias and len(reference.full_name) > 1
+            if not (reference.node.alias or reference.is_bare) and len(reference.full_name) > 1
         ]
-        unaliased = [reference for reference in unaliased if not reference.is_bare]
         called = [alias for inner in n.walk_queries(query) for alias in source_names(inner)]
         fulls = [reference.full_name for reference in unaliased]
         crowded = any(called.count(full[-1]) > fulls.count(full) for full in fulls)
@@ -469,7 +462,7 @@ class Binder:
             try:
                 self._attach(reference, pushed.tables.get(reference.node, [[]]), constants)
             except FrazilError as error:
-                raise located(self.source, reference.name, error) from None
+                raise self.source.with_position(reference.name.start, error) from None
         prune_by_keys(self.engine, references, pushed)
         is_lasting = constants.are_lasting and all(
             reference.ready is not None for reference in references
@@ -485,7 +478,7 @@ class Binder:
                         reference.schema, reference.name.parts[-1], reference.view
                     )
             except FrazilError as error:
-                raise located(self.source, reference.name, error) from None
+                raise self.source.with_position(reference.name.start, error) from None
         return is_lasting
 
     def _share_views(self, references: list[Reference], pushed: PushedConditions) -> None:
@@ -544,9 +537,9 @@ class Binder:
     def _extra_columns(self, table: Table) -> list[str] | None:
         """Metadata columns that the statement names."""
         named = {token.value for token in self._tokens if token.is_name}
-        own = [column.name for column in table.metadata.schema().fields]
-        extra = sorted((named & _SPECIAL) - set(own))
-        return [*own, *extra] if extra else None
+        columns = [column.name for column in table.metadata.schema().fields]
+        extra = sorted((named & _SPECIAL) - set(columns))
+        return [*columns, *extra] if extra else None
 
     def _attach_view(self, reference: Reference, over: list[list[n.Expression]]) -> None:
         assert isinstance(reference.resolved, ResolvedView)

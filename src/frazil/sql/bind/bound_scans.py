@@ -39,11 +39,13 @@ def planned_scan(engine: SqlEngine, reference: Reference) -> PlannedScan:
         reference.filter,
         None if reference.columns is None else tuple(reference.columns),
     )
-    own = engine.own
-    if reference.key not in own:
-        known = engine.scans.find(reference.key)
-        own[reference.key] = known or PlannedScan(Planned.of(reference.scan), engine.folders)
-    return own[reference.key]
+    statement_scans = engine.statement_scans
+    if reference.key not in statement_scans:
+        kept = engine.scans.find(reference.key)
+        statement_scans[reference.key] = kept or PlannedScan(
+            Planned.of(reference.scan), engine.folders
+        )
+    return statement_scans[reference.key]
 
 
 def attach_scan(engine: SqlEngine, reference: Reference, *, as_view: bool) -> None:
@@ -109,14 +111,14 @@ def _keys(engine: SqlEngine, small: Reference, key: str) -> list[Any]:
 def _local_keys(engine: SqlEngine, small: Reference, key: str) -> list[Any]:
     """The same, known from a query before where the table still has the same state."""
     assert small.ready is not None
-    known = None if small.key is None else small.ready.keys.get(key)
-    if known is None:
+    values = None if small.key is None else small.ready.keys.get(key)
+    if values is None:
         engine.bind(small.ready.scan)
         where = small.filter or "true"
-        known = _distinct(engine, key, f"({small.ready.scan.text}) WHERE {where}")
-        if known.nbytes <= _KEPT_KEY_BYTES:
-            small.ready.keys[key] = known
-    return list(known.to_pylist())
+        values = _distinct(engine, key, f"({small.ready.scan.text}) WHERE {where}")
+        if values.nbytes <= _KEPT_KEY_BYTES:
+            small.ready.keys[key] = values
+    return list(values.to_pylist())
 
 
 def _distinct(engine: SqlEngine, key: str, rows: str) -> pa.ChunkedArray:

@@ -104,7 +104,7 @@ class TargetRows(Rows):
     def path(self, name: Name, taken: Iterable[tuple[str, ...]], at: Execution) -> tuple[str, ...]:
         """A column, or a part of one, that is assigned to; it may be qualified."""
         path = self._path(name, at)
-        if any(_meet(known, path) for known in taken):
+        if any(_meet(other, path) for other in taken):
             raise at.source.problem(name.start, f"column {'.'.join(path)} is assigned twice")
         return path
 
@@ -145,13 +145,13 @@ def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def known_columns(names: Sequence[Name], schema: Schema, at: Execution) -> list[str]:
     """Columns of a table as it spells them."""
-    known = {field.name.lower(): field.name for field in schema.fields}
+    spelling = {field.name.lower(): field.name for field in schema.fields}
     columns = []
     for name in names:
-        column = known.get(name.parts[0].lower()) if len(name.parts) == 1 else None
+        column = spelling.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if column is None:
             raise at.source.problem(
-                name.start, f"unknown column {name}; the table has {', '.join(known.values())}"
+                name.start, f"unknown column {name}; the table has {', '.join(spelling.values())}"
             )
         columns.append(column)
     return columns
@@ -214,12 +214,12 @@ class BoundSlices:
         """An expression over these rows alone, which is evaluated beside others: columns without a
         name of rows before them get it. It is an output of the query, given by its number."""
         tree = self.query.outputs[number]
-        own = {column.lower() for column in rows.columns} - set(lambda_names(tree))
+        columns = {column.lower() for column in rows.columns} - set(lambda_names(tree))
         edits = [
             (self.offset(node), self.offset(node), f"{name}.")
             for node in tree.walk()
             if isinstance(node, n.ColumnRef)
-            and node.names[0].lower() in own
+            and node.names[0].lower() in columns
             and not _qualifier_size(node, rows)
         ]
         return self._sql(self.text(part, edits), name)
@@ -228,11 +228,11 @@ class BoundSlices:
 def _qualifier_size(node: n.ColumnRef, rows: Rows) -> int:
     """How many of a column's names are those of its rows; a name of rows goes before a column's."""
     lower = tuple(name.lower() for name in node.names)
-    known = {name.lower() for name in rows.columns}
+    columns = {name.lower() for name in rows.columns}
     sizes = (
         size
         for size in range(len(lower) - 1, 0, -1)
-        if lower[:size] in rows.qualifiers and lower[size] in known
+        if lower[:size] in rows.qualifiers and lower[size] in columns
     )
     return next(sizes, 0)
 
@@ -289,8 +289,8 @@ def condition_of(
         if node.names[0].lower() in others:
             return None
         size = _qualifier_size(node, target)
-        own = node.names[size].lower() in {name.lower() for name in target.columns}
-        return node.names[size:] if own else None
+        is_target = node.names[size].lower() in {name.lower() for name in target.columns}
+        return node.names[size:] if is_target else None
 
     pruning, is_exact = exact_filter_of(bound.query.where, schema, path_of=path_of)
     if is_exact and not tables:

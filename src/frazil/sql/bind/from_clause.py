@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from frazil.iceberg.types import IcebergType
 from frazil.parser import nodes as n
@@ -59,6 +59,13 @@ class CteUse:
 
 
 Ctes = dict[str, CteUse]
+
+
+class FromClause(NamedTuple):
+    """The sources of a query, and the joins that bring in all but the first."""
+
+    sources: list[FromItem]
+    joins: list[n.JoinRef]
 
 
 def cte_of(table: n.BaseTable, ctes: Ctes) -> CteUse | None:

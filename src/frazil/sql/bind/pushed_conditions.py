@@ -18,6 +18,7 @@ from frazil.sql.bind.from_clause import (
     Conjuncts,
     Ctes,
     CteUse,
+    FromClause,
     FromItem,
     Types,
     cte_of,
@@ -32,6 +33,8 @@ Columns = Callable[[n.BaseTable], Types | None]
 """The columns of a table of the catalog; None for everything else."""
 Output = tuple[str, n.Expression | None, IcebergType | None]
 """Name, expression and type of a query's column, as far as they are known."""
+Staged = list[tuple[int, n.Expression]]
+"""Conditions, each with the number of the join whose ON it stands in, or one more for WHERE."""
 _ROWWISE = frozenset({"~~", "!~~", "prefix", "starts_with", "^@", "+", "-"})
 """Functions that surely are no aggregates."""
 
@@ -102,17 +105,17 @@ class _Walk:
             self.query(use.cte.query, visible, uses, use.cte.columns)
 
     def _with(self, node: n.Query, ctes: Ctes) -> tuple[Ctes, list[CteUse]]:
-        known = dict(ctes)
-        own: list[CteUse] = []
+        visible = dict(ctes)
+        defined: list[CteUse] = []
         for cte in node.ctes:
             columns: list[tuple[str, IcebergType | None]] | None = None
             if not cte.is_recursive:
-                outputs = self.outputs(cte.query, known)
+                outputs = self.outputs(cte.query, visible)
                 columns = None if outputs is None else _called(outputs, cte.columns)
             use = CteUse(cte=cte, columns=columns)
-            known[cte.name.lower()] = use
-            own.append(use)
-        return known, own
+            visible[cte.name.lower()] = use
+            defined.append(use)
+        return visible, defined
 
     def _set_operation(
         self, node: n.SetOperation, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str]
@@ -175,38 +178,33 @@ class _Walk:
     def _select(
         self, node: n.Select, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str]
     ) -> None:
-        sources, joins = self._sources(node.source, ctes)
+        clause = self._clause(node.source, ctes)
+        joins = clause.joins
         inside = self._passed(node, ctes, outer, names)
         last = len(joins) + 1
-        own = [(last, condition) for condition in n.conjuncts(node.where)]
-        own += [
+        staged = [(last, condition) for condition in n.conjuncts(node.where)]
+        staged += [
             (last, condition)
             for condition in n.conjuncts(node.having)
             if _over_keys(node, condition)
         ]
         for at, join in enumerate(joins, start=1):
-            own += [(at, condition) for condition in n.conjuncts(join.condition)]
+            staged += [(at, condition) for condition in n.conjuncts(join.condition)]
         if any(join.method == "POSITIONAL" for join in joins) or node.is_sampled:
-            own, inside = [], [[]]
-        equal = self._equalities(sources, joins, own)
-        for source in sources:
-            own_conditions = self._of_source(own, source, sources, joins)
-            own_conditions += self._carried(source, sources, joins, own, equal)
+            staged, inside = [], [[]]
+        equal = self._equalities(clause, staged)
+        for source in clause.sources:
+            own_conditions = _of_source(staged, source, clause)
+            own_conditions += _carried(source, clause, staged, equal)
             alternatives = [
-                [
-                    *own_conditions,
-                    *self._of_source(
-                        [(last, alternative) for alternative in passed], source, sources, joins
-                    ),
-                ]
+                own_conditions + _of_source([(last, one) for one in passed], source, clause)
                 for passed in inside
             ]
             self._give(source, ctes, alternatives)
-        clauses = (*node.outputs, *node.keys, *node.expressions)
-        more = (node.where, node.having, node.qualify)
-        clauses += tuple(clause for clause in more if clause is not None)
-        self._inside(clauses, node.queries, ctes)
-        self._inside([j.condition for j in joins if j.condition is not None], (), ctes)
+        more = (node.where, node.having, node.qualify, *(join.condition for join in joins))
+        expressions = [*node.outputs, *node.keys, *node.expressions]
+        expressions += [expression for expression in more if expression is not None]
+        self._inside(expressions, node.queries, ctes)
 
     def _give(self, source: FromItem, ctes: Ctes, alternatives: list[Conjuncts]) -> None:
         if source.is_closed:
@@ -226,13 +224,11 @@ class _Walk:
         else:
             self._closed(source.node, ctes)
 
-    def _sources(
-        self, ref: n.TableRef | None, ctes: Ctes
-    ) -> tuple[list[FromItem], list[n.JoinRef]]:
+    def _clause(self, ref: n.TableRef | None, ctes: Ctes) -> FromClause:
         """The sources that joins bring in one after the other. A join on the right of another one,
         in brackets, is one closed source."""
         if ref is None:
-            return [], []
+            return FromClause([], [])
         joins: list[n.JoinRef] = []
         while isinstance(ref, n.JoinRef) and not ref.alias:
             joins.insert(0, ref)
@@ -242,7 +238,7 @@ class _Walk:
             source = self._source(join.inside[1], at, ctes)
             source.is_closed = source.is_closed or join.method == "ASOF"
             sources.append(source)
-        return sources, joins
+        return FromClause(sources, joins)
 
     def _source(self, ref: n.TableRef, entered: int, ctes: Ctes) -> FromItem:
         item = FromItem(node=ref, alias=ref.alias.lower(), entered=entered)
@@ -274,69 +270,12 @@ class _Walk:
         item.is_closed = item.is_closed or ref.is_sampled
         return item
 
-    # Conditions of one source
+    # Columns that are equal
 
-    def _of_source(
-        self,
-        conditions: Sequence[tuple[int, n.Expression]],
-        source: FromItem,
-        sources: list[FromItem],
-        joins: list[n.JoinRef],
-    ) -> Conjuncts:
-        """The conditions over the source's own columns, where they speak of this source alone and
-        hold for each of its rows that counts."""
-        over_source = (
-            self._over(condition, stage, source, sources, joins) for stage, condition in conditions
-        )
-        return [condition for condition in over_source if condition is not None]
-
-    def _over(
-        self,
-        condition: n.Expression,
-        stage: int,
-        source: FromItem,
-        sources: list[FromItem],
-        joins: list[n.JoinRef],
-    ) -> n.Expression | None:
-        if source.entered > stage or not may_prune(condition, stage, source, joins):
-            return None
-        if any(part.queries or isinstance(part, n.Window) for part in condition.walk()):
-            return None
-        if isinstance(condition, n.Conjunction) and condition.operator == "OR":
-            return self._of_arms(condition, stage, source, sources, joins)
-        meant = {id(ref): resolve(ref, sources) for ref in _refs(condition)}
-        if not meant or any(end is None or end[0] is not source for end in meant.values()):
-            return None
-
-        def own(ref: n.ColumnRef) -> n.ColumnRef | None:
-            resolved = meant[id(ref)]
-            return None if resolved is None else resolved[1]
-
-        return substituted(condition, own)
-
-    def _of_arms(
-        self,
-        condition: n.Conjunction,
-        stage: int,
-        source: FromItem,
-        sources: list[FromItem],
-        joins: list[n.JoinRef],
-    ) -> n.Expression | None:
-        """What every arm of an OR says of the source: one of that must hold."""
-        arms: list[n.Expression] = []
-        for arm in condition.children:
-            own = [(stage, part) for part in n.conjuncts(arm)]
-            parts = self._of_source(own, source, sources, joins)
-            if not parts:
-                return None
-            arms.append(_joined("AND", parts, condition))
-        return _joined("OR", arms, condition)
-
-    def _equalities(
-        self, sources: list[FromItem], joins: list[n.JoinRef], own: list[tuple[int, n.Expression]]
-    ) -> list[set[tuple[int, str]]]:
+    def _equalities(self, clause: FromClause, own: Staged) -> list[set[tuple[int, str]]]:
         """Columns of one type that every row of the result has equal; for inner joins alone."""
-        if any(not is_inner(join) for join in joins):
+        sources = clause.sources
+        if any(not is_inner(join) for join in clause.joins):
             return []
         numbers = {id(source): at for at, source in enumerate(sources)}
         classes: list[set[tuple[int, str]]] = []
@@ -351,8 +290,8 @@ class _Walk:
             pair = {(numbers[id(source)], ref.names[0].lower()) for source, ref in ends}
             if len(pair) == 2:
                 self._note(pair, sources)
-                touching = [known for known in classes if known & pair]
-                classes = [known for known in classes if not known & pair]
+                touching = [group for group in classes if group & pair]
+                classes = [group for group in classes if not group & pair]
                 classes.append(pair.union(*touching))
         return classes
 
@@ -366,29 +305,6 @@ class _Walk:
         ]
         if len(ends) == 2:
             self.pushed.joined.append((ends[0], ends[1]))
-
-    def _carried(
-        self,
-        source: FromItem,
-        sources: list[FromItem],
-        joins: list[n.JoinRef],
-        own: list[tuple[int, n.Expression]],
-        equal: list[set[tuple[int, str]]],
-    ) -> Conjuncts:
-        """Conditions over a column of another source that equals one of this source."""
-        carried: Conjuncts = []
-        mine = sources.index(source)
-        for group in equal:
-            keys = [column for at, column in group if at == mine]
-            if not keys:
-                continue
-            for at, column in group:
-                if at == mine:
-                    continue
-                for condition in self._of_source(own, sources[at], sources, joins):
-                    if all(_key(ref) == (column,) for ref in _refs(condition)):
-                        carried.append(_over_column(condition, keys[0]))
-        return carried
 
     # Through a query's columns
 
@@ -422,9 +338,9 @@ class _Walk:
 
     def outputs(self, node: n.Query, ctes: Ctes) -> list[Output] | None:
         """Names, expressions and types of a query's columns, stars expanded; None when unknown."""
-        known, _ = self._with(node, ctes)
+        visible, _ = self._with(node, ctes)
         if isinstance(node, n.SetOperation):
-            left, right = (self.outputs(side, known) for side in node.queries[:2])
+            left, right = (self.outputs(side, visible) for side in node.queries[:2])
             if left is None or right is None or len(left) != len(right):
                 return None
             if node.operator == "UNION_BY_NAME":
@@ -435,19 +351,75 @@ class _Walk:
             ]
         if not isinstance(node, n.Select):
             return None
-        sources, joins = self._sources(node.source, known)
+        clause = self._clause(node.source, visible)
         outputs: list[Output] = []
         for output in node.outputs:
             if isinstance(output, n.Star):
-                expanded = _expanded(output, sources, joins)
+                expanded = _expanded(output, clause)
                 if expanded is None:
                     return None
                 outputs += expanded
             elif _makes_columns(output):
                 return None
             else:
-                outputs.append(_output(output, sources))
+                outputs.append(_output(output, clause.sources))
         return outputs
+
+
+def _of_source(conditions: Staged, source: FromItem, clause: FromClause) -> Conjuncts:
+    """The conditions over the source's own columns, where they speak of this source alone and
+    hold for each of its rows that counts."""
+    over_source = (_over(condition, stage, source, clause) for stage, condition in conditions)
+    return [condition for condition in over_source if condition is not None]
+
+
+def _over(
+    condition: n.Expression, stage: int, source: FromItem, clause: FromClause
+) -> n.Expression | None:
+    if source.entered > stage or not may_prune(condition, stage, source, clause.joins):
+        return None
+    if any(part.queries or isinstance(part, n.Window) for part in condition.walk()):
+        return None
+    if isinstance(condition, n.Conjunction) and condition.operator == "OR":
+        return _of_arms(condition, stage, source, clause)
+    meant = {id(ref): resolve(ref, clause.sources) for ref in _refs(condition)}
+    if not meant or any(end is None or end[0] is not source for end in meant.values()):
+        return None
+
+    def own(ref: n.ColumnRef) -> n.ColumnRef | None:
+        resolved = meant[id(ref)]
+        return None if resolved is None else resolved[1]
+
+    return substituted(condition, own)
+
+
+def _of_arms(
+    condition: n.Conjunction, stage: int, source: FromItem, clause: FromClause
+) -> n.Expression | None:
+    """What every arm of an OR says of the source: one of that must hold."""
+    arms: list[n.Expression] = []
+    for arm in condition.children:
+        parts = _of_source([(stage, part) for part in n.conjuncts(arm)], source, clause)
+        if not parts:
+            return None
+        arms.append(_joined("AND", parts, condition))
+    return _joined("OR", arms, condition)
+
+
+def _carried(
+    source: FromItem, clause: FromClause, own: Staged, equal: list[set[tuple[int, str]]]
+) -> Conjuncts:
+    """Conditions over a column of another source that equals one of this source."""
+    carried: Conjuncts = []
+    number = clause.sources.index(source)
+    for group in equal:
+        keys = [column for at, column in group if at == number]
+        others = [(at, column) for at, column in group if keys and at != number]
+        for at, column in others:
+            for condition in _of_source(own, clause.sources[at], clause):
+                if all(_key(ref) == (column,) for ref in _refs(condition)):
+                    carried.append(_over_column(condition, keys[0]))
+    return carried
 
 
 def _output(output: n.Expression, sources: list[FromItem]) -> Output:
@@ -460,14 +432,14 @@ def _output(output: n.Expression, sources: list[FromItem]) -> Output:
     return output.alias or output.names[-1], output, kind
 
 
-def _expanded(star: n.Star, sources: list[FromItem], joins: list[n.JoinRef]) -> list[Output] | None:
-    if not star.is_plain or any(join.using or join.method == "NATURAL" for join in joins):
-        return None
+def _expanded(star: n.Star, clause: FromClause) -> list[Output] | None:
+    is_plain = star.is_plain and not any(
+        join.using or join.method == "NATURAL" or join.type in ("SEMI", "ANTI")
+        for join in clause.joins
+    )
     relation = star.relation.lower()
-    chosen = [source for source in sources if not relation or source.alias == relation]
-    if not chosen or any(join.type in ("SEMI", "ANTI") for join in joins):
-        return None
-    if len(chosen) > 1 and relation:
+    chosen = [source for source in clause.sources if not relation or source.alias == relation]
+    if not is_plain or not chosen or (relation and len(chosen) > 1):
         return None
     outputs: list[Output] = []
     for source in chosen:
@@ -492,8 +464,8 @@ def _called(
     outputs: Sequence[Output], names: Sequence[str]
 ) -> list[tuple[str, IcebergType | None]]:
     """Columns under the names that a list gives to the first of them."""
-    own = [name for name, _, _ in outputs]
-    called = [*names[: len(own)], *own[len(names) :]]
+    own_names = [name for name, _, _ in outputs]
+    called = [*names[: len(own_names)], *own_names[len(names) :]]
     return [(name, kind) for name, (_, _, kind) in zip(called, outputs, strict=True)]
 
 

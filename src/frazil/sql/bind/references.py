@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from frazil.errors import FrazilError
 from frazil.filter.text.quotes import quoted
 from frazil.parser import nodes as n
 from frazil.parser.cursor import Cursor, Name, chain
@@ -32,8 +31,8 @@ def named_tables(query: n.Query, ctes: _Paths = frozenset()) -> Iterator[n.Table
     visible = ctes
     for cte in query.ctes:  # each sees those before it, and itself if it is recursive
         name = cte.name.lower()
-        own = {(name,), ("recurring", name)} if cte.is_recursive else set()
-        yield from named_tables(cte.query, visible | own)
+        itself = {(name,), ("recurring", name)} if cte.is_recursive else set()
+        yield from named_tables(cte.query, visible | itself)
         visible |= {(name,)}
     if isinstance(query, n.Select):
         for ref in n.walk_tables(query.source):
@@ -139,8 +138,7 @@ class Places:
         number = self.index.get(read.origin(table.start))
         if number is None:
             raise self.source.problem(0, f"{'.'.join(table.path)} cannot be found in the text")
-        following = self.tokens[number + 1 : number + 2]
-        if following and following[0].is_symbol(":"):
+        if any(token.is_symbol(":") for token in self.tokens[number + 1 : number + 2]):
             number += 2  # alias: table
         if self.tokens[number].kind is Kind.STRING:
             return self.tokens[number]
@@ -178,8 +176,3 @@ class Places:
             if self.tokens[number].start < offset:
                 return number + 1
         return 0
-
-
-def located(source: Source, name: Name, error: FrazilError) -> FrazilError:
-    """An error about a table, at its name."""
-    return source.with_position(name.start, error)

@@ -64,7 +64,7 @@ class SqlEngine:
     """Whether what queries give is written into tables."""
     scans: ScanCache | None = None
     """Scans of other statements, where tables are as they are for everybody."""
-    own: dict[Key, PlannedScan] = field(default_factory=dict)
+    statement_scans: dict[Key, PlannedScan] = field(default_factory=dict)
     """Scans of this statement."""
     bound: list[ScanSql] = field(default_factory=list)
     user_names: dict[str, str] = field(default_factory=dict)

@@ -68,18 +68,19 @@ def json_value(value: Any) -> Any:
 def _rows(table: pa.Table) -> Iterator[list[Any]]:
     for batch in table.to_batches():
         columns = [
-            _shown(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)
+            _python_values(field, column)
+            for field, column in zip(batch.schema, batch.columns, strict=True)
         ]
         yield from (list(row) for row in zip(*columns, strict=True))
 
 
-def _shown(field: pa.Field, column: pa.Array) -> list[Any]:
-    found = values(column)
+def _python_values(field: pa.Field, column: pa.Array) -> list[Any]:
+    exact = values(column)
     if not field.metadata and not field.type.num_fields:
-        return found
+        return exact
     from frazil.data.variants import python_value
 
-    return [python_value(value, field) for value in found]
+    return [python_value(value, field) for value in exact]
 
 
 def values(column: pa.Array) -> list[Any]:
@@ -106,9 +107,11 @@ def _far_times(column: pa.Array) -> list[str | None]:
     unit: Any = "D" if is_date else column.type.unit
     largest = (1 << (31 if is_date else 63)) - 1
     numbers = column.cast(pa.int32() if is_date else pa.int64()).to_pylist()
-    known = {None: None, largest: "infinity", -largest: "-infinity"}
+    by_number = {None: None, largest: "infinity", -largest: "-infinity"}
     return [
-        known[number] if number in known else str(np.datetime64(number, unit)).replace("T", " ")
+        by_number[number]
+        if number in by_number
+        else str(np.datetime64(number, unit)).replace("T", " ")
         for number in numbers
     ]
 

@@ -83,14 +83,14 @@ def _columns(node: Mapping[str, Any]) -> tuple[str, ...]:
     name, info = str(node.get("name", "")).strip(), node.get("extra_info", {})
     children = node.get("children", [])
     below = _columns(children[0]) if children else ()
-    own = [_texts(info.get(key)) for key in ("Groups", "Aggregates", "Projections")]
+    by_kind = [_texts(info.get(key)) for key in ("Groups", "Aggregates", "Projections")]
     if name.endswith("GROUP_BY") or name == "UNGROUPED_AGGREGATE":
-        texts = [*own[0], *own[1]]
+        texts = [*by_kind[0], *by_kind[1]]
     elif name == "PROJECTION" or not children:
         # A cast of a column alone is DuckDB's own, to a smaller type for the steps above.
-        texts = [_CAST.sub(r"\1", text) for text in own[2]]
+        texts = [_CAST.sub(r"\1", text) for text in by_kind[2]]
     elif name.endswith("WINDOW") and below:
-        return (*below, *own[2])
+        return (*below, *by_kind[2])
     else:
         return below if name == "UNION" else ()
     return tuple(_named(text, below) for text in texts)

@@ -202,9 +202,9 @@ class Execution:
 
     def result(self, *parts: Part) -> Result:
         """A query's result, lazily."""
-        known = self._known(parts)
-        if known is not None:
-            ran, relation = known.ran, known.relation
+        bound_before = self._known(parts)
+        if bound_before is not None:
+            ran, relation = bound_before.ran, bound_before.relation
         else:
             ran = self.binder.query(*parts)
             relation = in_arrow_types(self.relation(ran))
@@ -251,7 +251,7 @@ class Execution:
         query = BoundQuery(engine=self.engine, ran=ran, tables=tuple(states), relation=relation)
         if query.is_small() and all(state is not None for _, state in states):
             key = key_of(self.source, parts, self._parameters, self.names)
-            self.engine.own.clear()
+            self.engine.statement_scans.clear()
             assert self._at_end is not None
             self._at_end.detach()
             self._at_end = weakref.finalize(self.binder, self._ready.give_back, key, query)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -161,7 +162,8 @@ def _targets(
         names = known_columns(statement.columns, schema, at)
     else:
         names = [field.name for field in schema.fields if field.name not in fixed]
-    twice = next(_repeated([*names, *fixed]), None)
+    uses = Counter([*names, *fixed])
+    twice = next((name for name, number in uses.items() if number > 1), None)
     if twice is not None:
         raise at.source.problem(statement.table.end, f"column {twice} is filled twice")
     if len(names) != len(columns):
@@ -171,14 +173,6 @@ def _targets(
             f"{statement.table}: {', '.join(names)}",
         )
     return [(name, f"c{number}") for number, name in enumerate(names)] + list(fixed.items())
-
-
-def _repeated(names: Sequence[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            yield name
-        seen.add(name)
 
 
 def _cast(

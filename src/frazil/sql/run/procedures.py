@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger(__name__)
 Values = Mapping[str, Any]
 Parts = Sequence[str]
+Types = Mapping[str, type | tuple[type, ...]]
+_NONE: Final[Mapping[str, Any]] = {}
 Run: TypeAlias = "Callable[[Table, Values, Context], pa.Table]"
 
 
@@ -41,11 +43,23 @@ class Procedure:
     here: they are taken, so that calls which give them work, and noted.
     """
 
-    arguments: Mapping[str, type | tuple[type, ...]]
-    required: tuple[str, ...] = ("table",)
+    arguments: Types
+    required: tuple[str, ...]
     run: Run | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
     make: Callable[[Parts, Values, Context], pa.Table] | None = None
+
+    @staticmethod
+    def of(
+        run: Run,
+        needed: Types = _NONE,
+        *,
+        optional: Types = _NONE,
+        hints: Mapping[str, str] = _NONE,
+    ) -> Procedure:
+        """One for a table that exists, by the arguments it has besides."""
+        arguments = {"table": str, **needed, **optional}
+        return Procedure(arguments=arguments, required=("table", *needed), run=run, hints=hints)
 
 
 def run(statement: st.Call, at: Execution) -> Result:
@@ -105,24 +119,25 @@ def _instead(name: str) -> str:
 
 
 def _arguments(statement: st.Call, procedure: Procedure, at: Execution) -> dict[str, Any]:
-    known = list(procedure.arguments)
+    allowed = list(procedure.arguments)
     values: dict[str, Any] = {}
-    if len(statement.positional) > len(known):
+    if len(statement.positional) > len(allowed):
         raise at.source.problem(
-            statement.positional[len(known)].start,
-            f"{statement.procedure} takes {len(known)} arguments: {', '.join(known)}",
+            statement.positional[len(allowed)].start,
+            f"{statement.procedure} takes {len(allowed)} arguments: {', '.join(allowed)}",
         )
     pairs = [
         *(
             (name, part.start, part)
-            for name, part in zip(known, statement.positional, strict=False)
+            for name, part in zip(allowed, statement.positional, strict=False)
         ),
         *((name.parts[0].lower(), name.start, part) for name, part in statement.named),
     ]
     for name, start, part in pairs:
         if name not in procedure.arguments:
             raise at.source.problem(
-                start, f"{statement.procedure} has no argument {name!r}; it has {', '.join(known)}"
+                start,
+                f"{statement.procedure} has no argument {name!r}; it has {', '.join(allowed)}",
             )
         if name in values:
             raise at.source.problem(start, f"argument {name} is given twice")
@@ -424,7 +439,6 @@ def _check(table: Table, values: Values, _: Any) -> pa.Table:
     return pa.table({"problem": pa.array(problems, pa.string())})
 
 
-_TABLE = {"table": str}
 _ZORDER: Final = re.compile(r"zorder\s*\((.*)\)", re.IGNORECASE)
 _TERMS: Final = re.compile(r",(?![^(\[]*[)\]])")
 """Commas between the terms of an order, not those inside bucket(16, id)."""
@@ -443,36 +457,22 @@ _DELETES: Final = "files are deleted side by side, as many as the storage takes"
 _SOURCE: Final = re.compile(r"`?parquet`?\s*\.\s*`([^`]+)`", re.IGNORECASE)
 """Files as Iceberg's add_files has them."""
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    "rollback_to_snapshot": Procedure(
-        arguments={**_TABLE, "snapshot_id": int},
-        required=("table", "snapshot_id"),
-        run=_moving(lambda table, values: table.rollback(values["snapshot_id"])),
+    "rollback_to_snapshot": Procedure.of(
+        _moving(lambda table, values: table.rollback(values["snapshot_id"])), {"snapshot_id": int}
     ),
-    "rollback_to_timestamp": Procedure(
-        arguments={**_TABLE, "timestamp": (datetime, str)},
-        required=("table", "timestamp"),
-        run=_moving(lambda table, values: table.rollback(_utc(values["timestamp"]))),
+    "rollback_to_timestamp": Procedure.of(
+        _moving(lambda table, values: table.rollback(_utc(values["timestamp"]))),
+        {"timestamp": (datetime, str)},
     ),
-    "set_current_snapshot": Procedure(
-        arguments={**_TABLE, "snapshot_id": int, "ref": str},
-        run=_moving(_set_current),
+    "set_current_snapshot": Procedure.of(
+        _moving(_set_current), optional={"snapshot_id": int, "ref": str}
     ),
-    "cherrypick_snapshot": Procedure(
-        arguments={**_TABLE, "snapshot_id": int},
-        required=("table", "snapshot_id"),
-        run=_cherry_pick,
-    ),
-    "publish_changes": Procedure(
-        arguments={**_TABLE, "wap_id": str}, required=("table", "wap_id"), run=_publish
-    ),
-    "fast_forward": Procedure(
-        arguments={**_TABLE, "branch": str, "to": str},
-        required=("table", "branch", "to"),
-        run=_fast_forward,
-    ),
-    "expire_snapshots": Procedure(
-        arguments={
-            **_TABLE,
+    "cherrypick_snapshot": Procedure.of(_cherry_pick, {"snapshot_id": int}),
+    "publish_changes": Procedure.of(_publish, {"wap_id": str}),
+    "fast_forward": Procedure.of(_fast_forward, {"branch": str, "to": str}),
+    "expire_snapshots": Procedure.of(
+        _expire,
+        optional={
             "older_than": (datetime, str),
             "retain_last": int,
             "max_concurrent_deletes": int,
@@ -486,59 +486,47 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
             "stream_results": "what is deleted is known from the tree, in little memory",
             "clean_expired_metadata": "schemas and partition specs stay",
         },
-        run=_expire,
     ),
-    "remove_orphan_files": Procedure(
-        arguments={
-            **_TABLE,
+    "remove_orphan_files": Procedure.of(
+        _orphans,
+        optional={
             "older_than": (datetime, str),
             "location": str,
             "dry_run": bool,
             "max_concurrent_deletes": int,
         },
         hints={"max_concurrent_deletes": _DELETES},
-        run=_orphans,
     ),
-    "rewrite_data_files": Procedure(
-        arguments={
-            **_TABLE,
+    "rewrite_data_files": Procedure.of(
+        _rewrite_data_files,
+        optional={
             "strategy": str,
             "sort_order": str,
             "options": dict,
             "where": str,
             "branch": str,
         },
-        run=_rewrite_data_files,
     ),
-    "purge_deleted": Procedure(arguments={**_TABLE, "where": str}, run=_purge_deleted),
-    "rewrite_manifests": Procedure(
-        arguments={**_TABLE, "use_caching": bool, "spec_id": int},
+    "purge_deleted": Procedure.of(_purge_deleted, optional={"where": str}),
+    "rewrite_manifests": Procedure.of(
+        _rewrite_manifests,
+        optional={"use_caching": bool, "spec_id": int},
         hints={
             "use_caching": "entries are read once",
             "spec_id": "manifests of every partition spec are rewritten",
         },
-        run=_rewrite_manifests,
     ),
-    "compute_table_stats": Procedure(
-        arguments={**_TABLE, "snapshot_id": int, "columns": list}, run=_compute_stats
+    "compute_table_stats": Procedure.of(
+        _compute_stats, optional={"snapshot_id": int, "columns": list}
     ),
-    "add_column": Procedure(
-        arguments={**_TABLE, "name": str, "value": str},
-        required=("table", "name", "value"),
-        run=_add_column,
-    ),
-    "ancestors_of": Procedure(arguments={**_TABLE, "snapshot_id": int}, run=_ancestors),
-    "add_files": Procedure(
-        arguments={
-            **_TABLE,
-            "files": (str, list),
-            "check_duplicate_files": bool,
-            "source_table": str,
-        },
-        run=_add_files,
+    "add_column": Procedure.of(_add_column, {"name": str, "value": str}),
+    "ancestors_of": Procedure.of(_ancestors, optional={"snapshot_id": int}),
+    "add_files": Procedure.of(
+        _add_files,
+        optional={"files": (str, list), "check_duplicate_files": bool, "source_table": str},
     ),
     "register_table": Procedure(
-        arguments={**_TABLE, "metadata_file": str},
+        arguments={"table": str, "metadata_file": str},
         required=("table", "metadata_file"),
         make=_register,
     ),
@@ -547,7 +535,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         required=("source_table", "table"),
         make=_snapshot,
     ),
-    "check": Procedure(arguments={**_TABLE, "deep": bool}, run=_check),
+    "check": Procedure.of(_check, optional={"deep": bool}),
 }
 
 INSTEAD: Final[Mapping[str, str]] = {

@@ -343,9 +343,9 @@ class _Planner:
             columns = known_columns(on, self._target.schema, self._at)
             for name in on:
                 if name.parts[0].lower() not in source:
-                    known = ", ".join(self._source.columns)
+                    listed = ", ".join(self._source.columns)
                     raise self._at.source.problem(
-                        name.start, f"unknown column {name}; the source has {known}"
+                        name.start, f"unknown column {name}; the source has {listed}"
                     )
             return [KeyPair(target=name, source=source[name.lower()]) for name in columns]
         bound = self._scopes[Side.MATCHED].bound

@@ -31,6 +31,7 @@ from frazil.iceberg.types import (
 from frazil.parser.cursor import Name
 from frazil.parser.tokens import Part
 from frazil.properties.registry import DISTRIBUTION_MODE
+from frazil.sql.name_resolution import repeated_name
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.table.columns.column_tree import default_of
@@ -99,7 +100,9 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
         rows = _called(at.result(statement.query).to_reader(), statement.names, at)
         with at.place(statement.query.start):
             refuse_untyped(rows.schema)
-            schema = iceberg_schema(_named(rows.schema))
+            if (twice := repeated_name(rows.schema.names)) is not None:
+                raise InvalidInput(f"the query has two columns {twice}; give one an alias")
+            schema = iceberg_schema(rows.schema)
     elif statement.like is not None:
         with at.place(statement.like.start):
             like = at.names.table(statement.like.parts)
@@ -201,12 +204,12 @@ class CountedRows:
 
 def _check_names(fields: Iterable[NestedField]) -> None:
     """Refuse columns that SQL could not tell apart: it ignores case."""
-    known: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for field in fields:
-        other = known.get(field.name.lower())
+        other = spelling.get(field.name.lower())
         if other is not None:
             raise InvalidInput(f"columns {other} and {field.name} differ in case only; rename one")
-        known[field.name.lower()] = field.name
+        spelling[field.name.lower()] = field.name
         _check_names(getattr(field.field_type, "fields", ()))
 
 
@@ -227,23 +230,6 @@ def _called(
         field.with_name(name) for field, name in zip(rows.schema, called, strict=True)
     )
     return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(called) for b in rows))
-
-
-def _named(schema: pa.Schema) -> pa.Schema:
-    twice = _twice(schema.names)
-    if twice is not None:
-        raise InvalidInput(f"the query has two columns {twice}; give one an alias")
-    return schema
-
-
-def _twice(names: Sequence[str]) -> str | None:
-    """A name that another one equals, in SQL, which ignores case."""
-    seen: set[str] = set()
-    for name in names:
-        if name.lower() in seen:
-            return name
-        seen.add(name.lower())
-    return None
 
 
 def _default(part: Part | None, kind: IcebergType | None, at: Execution) -> Any:
@@ -276,7 +262,7 @@ def _schema(statement: st.CreateTable, at: Execution) -> Schema:
                     write_default=default,
                 )
             )
-    twice = _twice([field.name for field in fields])
+    twice = repeated_name(field.name for field in fields)
     if twice is not None:
         raise at.source.problem(
             statement.table.start, f"two columns are called {twice}: SQL ignores case in names"

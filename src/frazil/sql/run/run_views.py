@@ -15,6 +15,7 @@ from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.iceberg.schema import schema_document
 from frazil.sql.bind.view_sql import QUERY_COLUMNS
+from frazil.sql.name_resolution import repeated_name
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.value_classes import dataclass, field
@@ -65,11 +66,11 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
         )
     names = [name for name, _ in columns]
     names += query_schema.names[len(names) :]
-    if len({name.lower() for name in names}) != len(names):
+    if repeated_name(names) is not None:
         raise InvalidInput("the query has two columns of one name; give one an alias")
-    own = list(query_schema.names)
-    if len({name.lower() for name in own}) != len(own):
-        own = []  # they go by position then
+    query_columns = list(query_schema.names)
+    if repeated_name(query_columns) is not None:
+        query_columns = []  # they go by position then
     docs = [doc for _, doc in columns] + [None] * (len(names) - len(columns))
     fields = [
         pa.field(name, column.type, nullable=True)
@@ -79,7 +80,11 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
     namespace = list(at.names.namespace or undotted(full)[:-1])
     text = at.binder.constant_text(statement.query)
     version = ViewVersion(
-        schema=schema, text=text, namespace=namespace, query_columns=own, dialect=_DIALECT
+        schema=schema,
+        text=text,
+        namespace=namespace,
+        query_columns=query_columns,
+        dialect=_DIALECT,
     )
     store_view(at.catalog, full, version, statement.properties)
     return one_row(created=full)
