@@ -65,8 +65,8 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-def _rows(table: pa.Table) -> Iterator[list[Any]]:
-    for batch in table.to_batches():
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
+    for batch in batches:
         columns = [
             _python_values(field, column)
             for field, column in zip(batch.schema, batch.columns, strict=True)
@@ -118,15 +118,12 @@ def _far_times(column: pa.Array) -> list[str | None]:
 
 def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bool], int]:
     first_rows = table if limit is None else table.slice(0, limit)
-    rows = list(_rows(first_rows))
-    numeric = [
-        any(isinstance(row[at], _NUMBERS) and row[at] is not True for row in rows)
-        and all(
-            row[at] is None or (isinstance(row[at], _NUMBERS) and row[at] is not True)
-            for row in rows
-        )
-        for at in range(table.num_columns)
-    ]
+    rows = list(_rows(first_rows.to_batches()))
+    numeric = []
+    for at in range(table.num_columns):
+        filled = [row[at] for row in rows if row[at] is not None]
+        are_numbers = all(isinstance(value, _NUMBERS) and value is not True for value in filled)
+        numeric.append(bool(filled) and are_numbers)
     return [[cell(value) for value in row] for row in rows], numeric, table.num_rows - len(rows)
 
 
@@ -162,9 +159,8 @@ def markdown_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iter
         for kind in schema.types
     ]
     yield "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
-    for batch in batches:
-        for row in _rows(pa.Table.from_batches([batch])):
-            yield "| " + " | ".join(_escaped(cell(value)) for value in row) + " |"
+    for row in _rows(batches):
+        yield "| " + " | ".join(_escaped(cell(value)) for value in row) + " |"
 
 
 def _escaped(text: str) -> str:
@@ -173,12 +169,9 @@ def _escaped(text: str) -> str:
 
 def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Rows as CSV with a header; NULL is an empty field, an empty text is quoted."""
-    import pyarrow as pa
-
     yield _csv_line(list(schema.names))
-    for batch in batches:
-        for row in _rows(pa.Table.from_batches([batch])):
-            yield _csv_line(["" if value is None else cell(value) for value in row], row)
+    for row in _rows(batches):
+        yield _csv_line(["" if value is None else cell(value) for value in row], row)
 
 
 def _csv_line(values: list[str], row: list[Any] | None = None) -> str:
@@ -195,11 +188,6 @@ def _csv_line(values: list[str], row: list[Any] | None = None) -> str:
 
 def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Rows as one JSON object per line."""
-    import pyarrow as pa
-
-    names = list(schema.names)
-    for batch in batches:
-        for row in _rows(pa.Table.from_batches([batch])):
-            yield json.dumps(
-                dict(zip(names, map(json_value, row), strict=True)), ensure_ascii=False
-            )
+    for row in _rows(batches):
+        record = dict(zip(schema.names, map(json_value, row), strict=True))
+        yield json.dumps(record, ensure_ascii=False)

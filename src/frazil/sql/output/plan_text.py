@@ -122,36 +122,4 @@ def _named(text: str, inputs: Sequence[str], other: str | None = None) -> str:
 
 def _without_deleted(text: str) -> str:
     """A condition in which the one on deleted rows is said in words."""
-    if NOT_DELETED not in text:
-        return text
-    return " AND ".join([*(part for part in _conjuncts(text) if part != NOT_DELETED), _IN_WORDS])
-
-
-def _conjuncts(text: str) -> list[str]:
-    """The conditions that AND joins, without the brackets around all of them."""
-    while text.startswith("(") and _end(text) == len(text) - 1:
-        text = text[1:-1]
-    parts, depth, start, is_quoted = [], 0, 0, False
-    for at, character in enumerate(text):
-        if character in "'\"":
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            depth += (character == "(") - (character == ")")
-            if depth == 0 and text.startswith(" AND ", at):
-                parts.append(text[start:at])
-                start = at + len(" AND ")
-    parts.append(text[start:])
-    return parts if len(parts) == 1 else [one for part in parts for one in _conjuncts(part)]
-
-
-def _end(text: str) -> int:
-    """Where the bracket that a text begins with is closed."""
-    depth, is_quoted = 0, False
-    for at, character in enumerate(text):
-        if character in "'\"":
-            is_quoted = not is_quoted
-        elif not is_quoted:
-            depth += (character == "(") - (character == ")")
-            if depth == 0:
-                return at
-    return -1
+    return text.replace(f"({NOT_DELETED})", _IN_WORDS).replace(NOT_DELETED, _IN_WORDS)
