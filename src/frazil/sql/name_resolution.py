@@ -22,7 +22,7 @@ from frazil.sql.caller import is_lazy_frame
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, frozen
 
 METADATA_TABLES: Final = (
     "all_data_files",
@@ -46,7 +46,7 @@ _METADATA_METHODS: Final = {"metadata_log_entries": "metadata_log"}
 AsOf = int | str | datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedTable:
     """A table as one of its states, or its metadata, or its changes."""
 
@@ -67,7 +67,7 @@ class ResolvedTable:
         return (*own, self.metadata) if self.metadata is not None else own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedView:
     """A view of the catalog."""
 
@@ -79,7 +79,7 @@ class ResolvedView:
         return (*self.state.identifier.namespace, self.state.identifier.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ResolvedRows:
     """Data that came with the call, by its name there."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from frazil.argument_checks import check_arguments, is_text
 from frazil.catalog.backend import (
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from frazil.sql.engine.database import Database
     from frazil.sql.output.query_result import Result
     from frazil.sql.session import Session
+
+_Kind = TypeVar("_Kind")
 
 
 @check_arguments
@@ -490,33 +492,29 @@ def new_location(catalog: Catalog, identifier: Identifier, location: str | None)
 
 def _spec(partition_by: Sequence[str] | AnySpec | None, schema: Schema) -> PartitionSpec:
     from frazil.filter.text.partition_by import parse_partition_by
-    from frazil.iceberg.partitioning import PartitionSpec
-    from frazil.iceberg.pyiceberg_values import from_pyiceberg
+    from frazil.iceberg.partitioning import UNPARTITIONED, PartitionSpec
 
-    if partition_by is None:
-        from frazil.iceberg.partitioning import UNPARTITIONED
-
-        return UNPARTITIONED
-    stated: Any = from_pyiceberg(partition_by)
-    if isinstance(stated, PartitionSpec):
-        return stated
-    if isinstance(stated, str):
+    if isinstance(partition_by, str):
         raise InvalidInput(
             f"partition_by takes a list of transforms: partition_by=[{partition_by!r}]"
         )
-    return parse_partition_by(list(stated), schema)
+    return _stated(partition_by, PartitionSpec, UNPARTITIONED, parse_partition_by, schema)
 
 
 def _order(sort_by: Sequence[str] | AnyOrder | None, schema: Schema) -> SortOrder:
+    from frazil.filter.text.partition_by import parse_sort_order
+    from frazil.iceberg.sorting import UNSORTED, SortOrder
+
+    return _stated(sort_by, SortOrder, UNSORTED, parse_sort_order, schema)
+
+
+def _stated(
+    value: Any, kind: type[_Kind], empty: _Kind, parse: Callable[..., _Kind], schema: Schema
+) -> _Kind:
+    """A definition that may be given as a value, as PyIceberg's, as terms, or not at all."""
     from frazil.iceberg.pyiceberg_values import from_pyiceberg
-    from frazil.iceberg.sorting import SortOrder
-    from frazil.table.columns.evolve import parse_sort_order
 
-    if sort_by is None:
-        from frazil.iceberg.sorting import UNSORTED
-
-        return UNSORTED
-    stated: Any = from_pyiceberg(sort_by)
-    if isinstance(stated, SortOrder):
-        return stated
-    return parse_sort_order(list(stated), schema)
+    if value is None:
+        return empty
+    stated: Any = from_pyiceberg(value)
+    return stated if isinstance(stated, kind) else parse(list(stated), schema)

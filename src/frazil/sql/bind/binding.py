@@ -53,14 +53,14 @@ from frazil.sql.name_resolution import (
     metadata_rows,
 )
 from frazil.table.table import Table
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 CHANGES_FUNCTION: Final = "table_changes"
 _SPECIAL: Final = frozenset({*METADATA_COLUMNS, "_partition"})
 _MAX_DEPTH: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Outer:
     """Conditions over the columns of a query, and what they call these columns."""
 
@@ -68,7 +68,7 @@ class _Outer:
     names: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unread:
     """Stands for rows that are not read now: a query without rows, and types of its columns."""
 
@@ -76,7 +76,7 @@ class Unread:
     types: Types
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoundQuery:
     """A query that was bound: its tree, the text that the tree is of, what was put into the text
     for the engine, and its tables."""

@@ -29,7 +29,7 @@ from frazil.rows.engine import Constant
 from frazil.sql.bind.binding import Unread
 from frazil.sql.bind.from_clause import Types
 from frazil.sql.bind.references import source_names
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ GIVES_ROWS: Final = frozenset({"unnest", "unlist", "generate_subscripts", "regex
 """Functions that make rows of one row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rows:
     """Rows that expressions may look at: what the statement calls them, and a query without rows
     that has their columns."""
@@ -71,7 +71,7 @@ class Rows:
         return frozenset(parts[at:] for at in range(len(parts)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TargetRows(Rows):
     """The rows of the table that a statement changes."""
 
@@ -157,7 +157,7 @@ def known_columns(names: Sequence[Name], schema: Schema, at: Execution) -> list[
     return columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoundSlices:
     """A query of slices, bound."""
 

@@ -8,7 +8,7 @@ from frazil.parser.cursor import Cursor
 from frazil.parser.tokens import Kind, Part, Source, Token
 from frazil.sql.name_resolution import AsOf
 from frazil.table.refs import is_time
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 _CLAUSES: Final = (
     (("for", "version", "as", "of"), "version"),
@@ -26,7 +26,7 @@ _UNITS: Final = tuple(
 _FIRST_WORDS: Final = ("at", *sorted({words[0] for words, _ in _CLAUSES}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TimeTravel:
     """A clause: where it stands and what it asks for; an expression is evaluated later."""
 

@@ -14,7 +14,7 @@ from frazil.parser.tokens import Source
 from frazil.parser.tree import parse_query
 from frazil.sql.bind.from_clause import renamed
 from frazil.sql.bind.pushed_conditions import substituted
-from frazil.value_classes import dataclass, replace
+from frazil.value_classes import frozen, replace
 
 QUERY_COLUMNS: Final = "frazil.query-columns"
 """In the summary of a view's version: what its query called the columns when it was created."""
@@ -22,7 +22,7 @@ CATALOG_NAME: Final = "frazil.catalog-name"
 """In the same summary: what the engine that created the view calls this catalog."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoredView:
     """The current version of a view."""
 

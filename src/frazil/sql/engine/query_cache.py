@@ -19,7 +19,7 @@ from frazil.parser.tokens import Part, Source
 from frazil.sql.engine.scan_cache import ScanCache, state_of
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import Names
-from frazil.value_classes import dataclass
+from frazil.value_classes import frozen
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,7 +36,7 @@ def key_of(source: Source, parts: Sequence[Part], parameters: Sequence[Edit], na
     return source.text, tuple(parts), tuple(parameters), names.namespace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoundQuery:
     """A bound query."""
 

@@ -24,7 +24,7 @@ from frazil.scan.report import ScanReport
 from frazil.sql.engine.scan_cache import Key, PlannedScan, ScanCache
 from frazil.sql.name_resolution import AsOf, Names, given_rows
 from frazil.table.table import Table
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, frozen
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,7 +40,7 @@ def _as_uuid(name: str) -> str:
     return f"CAST(hex({column}) AS UUID) AS {column}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pruned:
     """What planning one table of a query did."""
 

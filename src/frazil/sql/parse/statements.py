@@ -9,17 +9,17 @@ from typing import Literal
 from frazil.parser.cursor import Name
 from frazil.parser.tokens import Part
 from frazil.rows.merge_clauses import Clause
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Query:
     """SELECT and everything else that only reads and the engine knows."""
 
     part: Part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Explain:
     """EXPLAIN [ANALYZE] of a query, or of the query that finds the rows of a change."""
 
@@ -28,7 +28,7 @@ class Explain:
     prefix: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Copy:
     """COPY query TO file, or COPY table TO file: `parts` make its query. `file` is a text or a
     parameter, `options` is what follows it."""
@@ -49,7 +49,7 @@ class InsertMode(Enum):
     OVERWRITE_PARTITIONS = "overwrite partitions"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Insert:
     """INSERT INTO, INSERT OVERWRITE, INSERT … REPLACE WHERE."""
 
@@ -64,7 +64,7 @@ class Insert:
     ctes: Part | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delete:
     """DELETE FROM; with `using`, the tables that the condition looks at, too."""
 
@@ -75,7 +75,7 @@ class Delete:
     ctes: Part | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Update:
     """UPDATE … SET; with `source`, UPDATE … SET … FROM."""
 
@@ -96,7 +96,7 @@ class Takes(Enum):
     DEFAULTS = "DEFAULT VALUES"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Written:
     """What a clause of MERGE writes; an insert without `columns` fills all of them. Without
     `values`, those of the source's columns."""
@@ -111,7 +111,7 @@ MergeClause = Clause[Part, Written]
 """One WHEN. To do nothing is to keep the row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Merge:
     """MERGE INTO. `source` is a table name or a query in brackets; `on` is a condition, or the
     columns that both have."""
@@ -125,7 +125,7 @@ class Merge:
     ctes: Part | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColumnDefinition:
     """A column of CREATE TABLE or ADD COLUMN."""
 
@@ -139,7 +139,7 @@ class ColumnDefinition:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreateTable:
     """CREATE [OR REPLACE] TABLE [LIKE | AS]."""
 
@@ -161,7 +161,7 @@ class CreateTable:
     """Where the clauses of `partition_by` and `order_by` are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Drop:
     """DROP TABLE, VIEW, or NAMESPACE and its other words."""
 
@@ -171,7 +171,7 @@ class Drop:
     purge: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreateView:
     """CREATE [OR REPLACE] VIEW."""
 
@@ -184,7 +184,7 @@ class CreateView:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreateNamespace:
     """CREATE SCHEMA, DATABASE or NAMESPACE."""
 
@@ -196,7 +196,7 @@ class CreateNamespace:
 # What ALTER TABLE does
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AddColumns:
     """ADD COLUMN."""
 
@@ -204,7 +204,7 @@ class AddColumns:
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DropColumns:
     """DROP COLUMN."""
 
@@ -212,7 +212,7 @@ class DropColumns:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RenameColumn:
     """RENAME COLUMN a TO b."""
 
@@ -220,7 +220,7 @@ class RenameColumn:
     to: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AlterColumn:
     """ALTER COLUMN: one change."""
 
@@ -234,7 +234,7 @@ class AlterColumn:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionField:
     """ADD, DROP or REPLACE PARTITION FIELD."""
 
@@ -243,7 +243,7 @@ class PartitionField:
     drop: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetProperties:
     """SET or UNSET TBLPROPERTIES."""
 
@@ -251,7 +251,7 @@ class SetProperties:
     removals: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WriteOrder:
     """WRITE ORDERED BY; no terms: WRITE UNORDERED. `mode` is how rows are brought together
     before, where the statement says so."""
@@ -260,14 +260,14 @@ class WriteOrder:
     mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SetExpressions:
     """SET or UNSET EXPRESSIONS."""
 
     terms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IdentifierFields:
     """SET or DROP IDENTIFIER FIELDS."""
 
@@ -275,7 +275,7 @@ class IdentifierFields:
     drop: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CreateRef:
     """CREATE or REPLACE BRANCH or TAG."""
 
@@ -290,7 +290,7 @@ class CreateRef:
     max_snapshot_age_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DropRef:
     """DROP BRANCH or TAG."""
 
@@ -299,7 +299,7 @@ class DropRef:
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RenameTable:
     """RENAME TO."""
 
@@ -322,7 +322,7 @@ Alteration = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AlterTable:
     """ALTER TABLE: one alteration, at `start`. With `has_column`, the name is a table's and a
     column's together, which only the catalog can tell apart."""
@@ -334,7 +334,7 @@ class AlterTable:
     has_column: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AlterView:
     """ALTER VIEW … RENAME TO, or SET TBLPROPERTIES."""
 
@@ -342,7 +342,7 @@ class AlterView:
     does: RenameTable | SetProperties
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AlterNamespace:
     """ALTER NAMESPACE … SET or UNSET PROPERTIES."""
 
@@ -350,7 +350,7 @@ class AlterNamespace:
     does: SetProperties
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Show:
     """SHOW; `what` is one of the words the grammar lists."""
 
@@ -360,7 +360,7 @@ class Show:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Describe:
     """DESCRIBE a table, its history, a query, or a namespace."""
 
@@ -371,7 +371,7 @@ class Describe:
     history: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """CALL system.procedure(…)."""
 
@@ -380,14 +380,14 @@ class Call:
     named: tuple[tuple[Name, Part], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Use:
     """USE namespace."""
 
     namespace: Name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransactionStatement:
     """BEGIN, COMMIT or ROLLBACK, at `start`."""
 

@@ -18,7 +18,7 @@ from frazil.sql.parse import statements as st
 from frazil.table import refs
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
-from frazil.value_classes import dataclass, field, replace
+from frazil.value_classes import dataclass, field, frozen, replace
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution
@@ -34,7 +34,7 @@ _NONE: Final[Mapping[str, Any]] = {}
 Run: TypeAlias = "Callable[[Table, Values, Context], pa.Table]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Procedure:
     """A procedure: its arguments in order, and what carries it out.
 
@@ -316,7 +316,7 @@ def _purge_deleted(table: Table, values: Values, _: Any) -> pa.Table:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rewriting:
     """What rewrite_data_files asks for. `by` lists the columns of a sort or a Z-order; without
     any, a sort has those of the table."""

@@ -18,7 +18,7 @@ from frazil.sql.bind.view_sql import QUERY_COLUMNS
 from frazil.sql.name_resolution import repeated_name
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import field, frozen
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution
@@ -90,7 +90,7 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
     return one_row(created=full)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ViewVersion:
     """What a version of a view says. `summary` are an engine's own notes."""
 

@@ -14,7 +14,7 @@ from frazil.iceberg.schema import Schema
 from frazil.properties.registry import OF_TABLES, table_property
 from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import display_values
-from frazil.serve.explorer.evolution import leaf_columns, schema_changes
+from frazil.serve.explorer.pages.compare_page import leaf_columns, schema_changes
 from frazil.serve.explorer.pages.history_page import refs
 from frazil.serve.service import Service
 from frazil.table import Table
