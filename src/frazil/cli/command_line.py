@@ -23,6 +23,46 @@ if TYPE_CHECKING:
     from frazil.table import Catalog, Table
 
 INTERRUPTED = 130
+GROUPS: Final = {
+    "tables": (
+        "init",
+        "tables",
+        "create",
+        "describe",
+        "schema",
+        "drop",
+        "rename",
+        "set",
+        "catalog",
+    ),
+    "rows": ("append", "upsert", "scan", "plan", "explain", "delete", "update"),
+    "sql": ("sql",),
+    "history": ("log", "tree", "branch", "tag", "rollback", "changes", "compare"),
+    "convert": ("upgrade", "publish", "import", "export", "register", "clone", "recover"),
+    "maintain": ("maintain", "analyze", "check"),
+    "serve": ("serve", "explore"),
+    "demo": ("demo",),
+    "doctor": ("doctor",),
+}
+"""The commands of each module."""
+PANELS: Final = {
+    "Start": ("init", "demo", "explore", "doctor"),
+    "Tables": ("tables", "create", "describe", "schema", "set", "rename", "drop"),
+    "Rows": ("scan", "sql", "append", "upsert", "update", "delete", "plan", "explain"),
+    "History": ("log", "tree", "changes", "compare", "branch", "tag", "rollback"),
+    "Maintenance": ("analyze", "check", "maintain", "recover"),
+    "Other formats and places": (
+        "import",
+        "upgrade",
+        "publish",
+        "export",
+        "register",
+        "clone",
+        "catalog",
+        "serve",
+    ),
+}
+"""Where `frazil --help` lists each command."""
 
 
 class _Commands(TyperGroup):
@@ -177,48 +217,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "Interrupted. Changes already committed are kept; nothing partial is visible."
         )
     return code if isinstance(code, int) else 0
-
-
-GROUPS: Final = {
-    "tables": (
-        "init",
-        "tables",
-        "create",
-        "describe",
-        "schema",
-        "drop",
-        "rename",
-        "set",
-        "catalog",
-    ),
-    "rows": ("append", "upsert", "scan", "plan", "explain", "delete", "update"),
-    "sql": ("sql",),
-    "history": ("log", "tree", "branch", "tag", "rollback", "changes", "compare"),
-    "convert": ("upgrade", "publish", "import", "export", "register", "clone", "recover"),
-    "maintain": ("maintain", "analyze", "check"),
-    "serve": ("serve", "explore"),
-    "demo": ("demo",),
-    "doctor": ("doctor",),
-}
-"""The commands of each module."""
-PANELS: Final = {
-    "Start": ("init", "demo", "explore", "doctor"),
-    "Tables": ("tables", "create", "describe", "schema", "set", "rename", "drop"),
-    "Rows": ("scan", "sql", "append", "upsert", "update", "delete", "plan", "explain"),
-    "History": ("log", "tree", "changes", "compare", "branch", "tag", "rollback"),
-    "Maintenance": ("analyze", "check", "maintain", "recover"),
-    "Other formats and places": (
-        "import",
-        "upgrade",
-        "publish",
-        "export",
-        "register",
-        "clone",
-        "catalog",
-        "serve",
-    ),
-}
-"""Where `frazil --help` lists each command."""
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
     from frazil.iceberg.schema import Schema
     from frazil.table import Table
 
+_ABOUT = (
+    "table",
+    "uuid",
+    "location",
+    "format-version",
+    "revisions",
+    "rows",
+    "partitioning",
+    "sort-order",
+)
+
 
 @app.command()
 def init(catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
@@ -196,18 +207,6 @@ def describe(
             as_json=False,
             title="properties",
         )
-
-
-_ABOUT = (
-    "table",
-    "uuid",
-    "location",
-    "format-version",
-    "revisions",
-    "rows",
-    "partitioning",
-    "sort-order",
-)
 
 
 def _manifests(revisions: dict[str, int]) -> str:

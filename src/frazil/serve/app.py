@@ -53,6 +53,12 @@ _METHODS = ["GET", "HEAD", "POST", "DELETE"]
 _PREFIX = "{prefix}"
 _MIN_COMPRESSED = 1024
 _COMPRESSION = 1
+_PREFIXES = {"v2": 2, "v3": 3}
+"""Prefixes that show all tables as one format version."""
+_ONLY_V2 = "pyiceberg/"
+"""Clients that read v3 and cannot write it, by the start of their user agent."""
+_PLANNED_HERE = {"scan-planning-mode": "server", "rest-scan-planning-enabled": "true"}
+"""What clients are told who should let the server plan: now, and in PyIceberg 0.11."""
 
 
 def endpoints(*, is_native: bool = True, shows_v4: bool = True) -> tuple[Endpoint, ...]:
@@ -417,14 +423,6 @@ def _explained(request: HttpRequest, error: Exception) -> Response:
 def _refused(error: RestError) -> Response:
     body: dict[str, Any] = error.body()
     return Response(status=error.status, body=body, headers=error.headers)
-
-
-_PREFIXES = {"v2": 2, "v3": 3}
-"""Prefixes that show all tables as one format version."""
-_ONLY_V2 = "pyiceberg/"
-"""Clients that read v3 and cannot write it, by the start of their user agent."""
-_PLANNED_HERE = {"scan-planning-mode": "server", "rest-scan-planning-enabled": "true"}
-"""What clients are told who should let the server plan: now, and in PyIceberg 0.11."""
 
 
 def _config_endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:

@@ -28,6 +28,7 @@ SEPARATOR = "\x1f"
 """What separates the levels of a namespace in a path."""
 Shape = TypeVar("Shape")
 Right = Literal["read", "write"]
+_STEPS = np.zeros(256, dtype=np.int8)
 
 
 @frozen
@@ -135,7 +136,6 @@ def namespace_of(text: str) -> Namespace:
     return parts
 
 
-_STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _QUOTE, _COMMA = b'",'

@@ -20,6 +20,11 @@ from frazil.serve.limits import KEEP_ALIVE_S, MAX_CONNECTIONS
 from frazil.serve.settings import Certificate
 
 _START_S = 30.0
+_MIB: Final = 1 << 20
+_ARENAS: Final = 2
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+"""Numbers of `mallopt(3)`."""
 
 
 class Running:
@@ -116,13 +121,6 @@ def uvicorn_config(
                 f"cannot be used: {error}"
             ) from error
     return config
-
-
-_MIB: Final = 1 << 20
-_ARENAS: Final = 2
-_M_MMAP_THRESHOLD: Final = -3
-_M_ARENA_MAX: Final = -8
-"""Numbers of `mallopt(3)`."""
 
 
 def bound_memory(mebibytes: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _REQUESTS_AT_ONCE = 48
 
 Verb = Literal["read", "write", "list", "delete", "head"]
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +154,6 @@ class Storage(Protocol):
 
     def delete_all(self, paths: Iterable[str]) -> None:
         """Remove files, in as few requests as can be; those that are gone are not an error."""
-
-
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def is_local(path: str) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 _MARKS = re.compile(r"[\x00-\x1f\x7f?#]")
+NULL_IN_PATH: Final = "__HIVE_DEFAULT_PARTITION__"
+_WILD: Final = re.compile(r"[*?\[]")
 
 
 class Places:
@@ -162,10 +164,6 @@ def _is_utf8(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-NULL_IN_PATH: Final = "__HIVE_DEFAULT_PARTITION__"
-_WILD: Final = re.compile(r"[*?\[]")
 
 
 def is_pattern(path: str) -> bool:

@@ -35,6 +35,8 @@ from frazil.value_classes import dataclass
 
 _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
 _MILLIS = pa.timestamp("ms")
+_COMMITS = 40
+_COLUMNS = 30
 
 
 @check_arguments
@@ -333,10 +335,6 @@ def _manifests_of(tree: Tree) -> EntryBatch:
 def _together(batches: list[EntryBatch]) -> EntryBatch:
     merged = EntryBatch.concat(batches)
     return merged if merged.has(LEAF) else merged.with_column(LEAF, pa.array([], _TEXT))
-
-
-_COMMITS = 40
-_COLUMNS = 30
 
 
 def table_card(handle: TableHandle, branch: str) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from frazil.argument_checks import checked
 from frazil.catalog.backend import CatalogBackend
@@ -15,11 +15,8 @@ from frazil.catalog.storages import Storages
 from frazil.errors import InvalidInput, NotFound, StorageError
 from frazil.format.checks import check_text, check_texts
 from frazil.storage import checked_location, is_local, local_path
-from frazil.text_format import did_you_mean
-
-if TYPE_CHECKING:
-    pass
 from frazil.table.catalog import Catalog
+from frazil.text_format import did_you_mean
 
 
 @overload

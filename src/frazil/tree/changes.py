@@ -24,13 +24,17 @@ from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled
 from frazil.value_classes import frozen
 
-CHANGE_KEYS = (
+FILE_KEYS = (
     "location",
     "file_format",
     "record_count",
     "file_size_in_bytes",
     "spec_id",
     "sort_order_id",
+)
+"""What is worth knowing of any file."""
+CHANGE_KEYS = (
+    *FILE_KEYS,
     "split_offsets",
     "equality_ids",
     "referenced_file",

@@ -34,6 +34,7 @@ MAX_PART_BYTES = 200
 
 _PLAIN = re.compile(r"[^A-Za-z0-9_-]")
 _ESCAPED = re.compile(r"((?:=[0-9A-F]{2})+)")
+LAYOUT_VERSION = 1
 
 
 def encoded(text: str) -> str:
@@ -139,9 +140,6 @@ def _short(key: str, name: object) -> str:
 def _readable(name: str) -> str:
     """What of a name shows in a location."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:60].strip("_") or "table"
-
-
-LAYOUT_VERSION = 1
 
 
 class Marker:

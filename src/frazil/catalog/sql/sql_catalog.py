@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
 
 from frazil.catalog import export
 from frazil.catalog.backend import NamespaceName, Purged, TableHead, TableName, TableVersion
@@ -44,9 +43,6 @@ from frazil.errors import AlreadyExists, CatalogError, CommitUnknown, InvalidInp
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Storage, checked_location
 from frazil.value_classes import replace
-
-if TYPE_CHECKING:
-    pass
 
 _BY_NAME = "catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
 _ADD = """

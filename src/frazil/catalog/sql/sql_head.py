@@ -38,6 +38,11 @@ from frazil.value_classes import frozen, replace
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
+_SET_REFS = "UPDATE frazil_tables SET refs = :refs WHERE table_id = :table_id"
+_SET_RECORD = """
+UPDATE frazil_snapshots SET record = :record
+WHERE table_id = :table_id AND snapshot_id = :snapshot_id
+"""
 
 
 class VersionMoved(Exception):
@@ -413,13 +418,6 @@ def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) 
             for (head, base, draft), swapped in zip(swaps, applied, strict=True)
         )
     )
-
-
-_SET_REFS = "UPDATE frazil_tables SET refs = :refs WHERE table_id = :table_id"
-_SET_RECORD = """
-UPDATE frazil_snapshots SET record = :record
-WHERE table_id = :table_id AND snapshot_id = :snapshot_id
-"""
 
 
 def stored_problems(

@@ -143,6 +143,18 @@ _ADD_DEFINITION = (
 
 
 _BATCH = 500
+_VERSIONS = """
+SELECT t.table_namespace, t.table_name, t.metadata_location, f.version, f.table_id
+FROM iceberg_tables t LEFT JOIN frazil_tables f ON f.catalog_name = t.catalog_name
+     AND f.table_namespace = t.table_namespace AND f.table_name = t.table_name
+WHERE t.catalog_name = :catalog
+"""
+_COMMITS = """
+SELECT l.table_id, l.timestamp_ms FROM frazil_snapshot_log l
+JOIN frazil_tables f ON f.table_id = l.table_id
+WHERE f.catalog_name = :catalog AND l.timestamp_ms >= :since
+ORDER BY l.table_id, l.version, l.position
+"""
 
 
 @frozen
@@ -415,20 +427,6 @@ def name_parameters(catalog: str, identifier: Identifier) -> dict[str, str]:
         "namespace": dotted(identifier.namespace),
         "name": identifier.name,
     }
-
-
-_VERSIONS = """
-SELECT t.table_namespace, t.table_name, t.metadata_location, f.version, f.table_id
-FROM iceberg_tables t LEFT JOIN frazil_tables f ON f.catalog_name = t.catalog_name
-     AND f.table_namespace = t.table_namespace AND f.table_name = t.table_name
-WHERE t.catalog_name = :catalog
-"""
-_COMMITS = """
-SELECT l.table_id, l.timestamp_ms FROM frazil_snapshot_log l
-JOIN frazil_tables f ON f.table_id = l.table_id
-WHERE f.catalog_name = :catalog AND l.timestamp_ms >= :since
-ORDER BY l.table_id, l.version, l.position
-"""
 
 
 def table_versions(

@@ -32,16 +32,11 @@ from frazil.serve.explorer.tree import bins
 from frazil.serve.limits import MAX_HISTORY_STEPS
 from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
-from frazil.tree.changes import changes_of
+from frazil.tree.changes import FILE_KEYS, changes_of
 from frazil.tree.read import POSITION, LeafRef, leaf_refs
 
 _KEYS = (
-    "location",
-    "file_format",
-    "record_count",
-    "file_size_in_bytes",
-    "spec_id",
-    "sort_order_id",
+    *FILE_KEYS,
     *VECTOR_KEYS,
     COLUMN_FILES,
     "tracking.snapshot_id",

@@ -40,6 +40,7 @@ from frazil.tree.read import LeafRef, leaf_refs
 from frazil.value_classes import frozen, replace
 
 MAX_FILE_BYTES = 1 << 30
+_SEQUENCE = "tracking.sequence_number"
 
 
 @frozen
@@ -152,9 +153,6 @@ class PostedFiles:
             raise InvalidInput(f"{path}: cannot be read: {error}") from error
         if size > MAX_FILE_BYTES:
             raise FormatError(f"has {size} bytes, more than {MAX_FILE_BYTES}", path=path)
-
-
-_SEQUENCE = "tracking.sequence_number"
 
 
 def as_vectors(change: Net, handle: TableHandle, snapshot: Snapshot, storage: Storage) -> Net:

@@ -54,6 +54,7 @@ ONE = f"{ROOT}/{{table}}"
 _VERSION = "format-version"
 _READS_BELOW_LOCATION = "clickhouse/"
 """Clients that look for metadata files only below a table's location, by their user agent."""
+V4_TABLE = "/v2/{prefix}/namespaces/{namespace}/tables/{table}"
 
 
 def list_tables(service: Service, call: Request) -> Response:
@@ -378,8 +379,6 @@ ENDPOINTS = (
     Endpoint("POST", f"{namespace_endpoints.ONE}/register", register_table, PATH_WRITER),
     Endpoint("POST", f"{ONE}/metrics", report_metrics, PATH_READER),
 )
-
-V4_TABLE = "/v2/{prefix}/namespaces/{namespace}/tables/{table}"
 
 
 def need_older(service: Service, call: Request, metadata: TableMetadata) -> None:

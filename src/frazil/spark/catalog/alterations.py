@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frazil.spark")
 _KEY: Final = "format-version"
 _KNOWN: Final = ("2", "3", "4")
+_RESERVED: Final = frozenset({"location", "provider"})
 
 
 def without_format_version(properties: Mapping[str, str]) -> dict[str, str]:
@@ -37,7 +38,6 @@ def without_format_version(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 Change = Mapping[str, Any]
-_RESERVED: Final = frozenset({"location", "provider"})
 
 
 def alter(spark: SparkSession, table: Table, changes: Sequence[Change]) -> None:

@@ -50,6 +50,10 @@ _NOT: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WHOLE: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _FRACTIONS: Final = frozenset({"FLOAT", "DOUBLE"})
 Node = Mapping[str, Any]
+_FUNCTIONS: Final = {"LOWER": "lower", "UPPER": "upper"}
+_FROM_ONE_LETTER: Final = ("SS", "FF", "FI", "FL", "ST")
+"""What Java makes of one small letter, such as sharp s, that DuckDB leaves or takes for another."""
+_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 @frozen
@@ -225,11 +229,6 @@ def _literal(node: Node) -> Literal | None:
     return None
 
 
-_FUNCTIONS: Final = {"LOWER": "lower", "UPPER": "upper"}
-_FROM_ONE_LETTER: Final = ("SS", "FF", "FI", "FL", "ST")
-"""What Java makes of one small letter, such as sharp s, that DuckDB leaves or takes for another."""
-
-
 def letter_cases(
     filters: Sequence[Node], index: ColumnIndex, expressions: Expressions | None
 ) -> list[BooleanExpression]:
@@ -289,9 +288,6 @@ def _is_plain(function: str, text: str) -> bool:
     if not text.isascii():
         return False
     return function == "lower" or not any(part in text for part in _FROM_ONE_LETTER)
-
-
-_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
 
 
 def windows(filters: Sequence[Node], index: ColumnIndex) -> list[BoxPredicate]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _FEW = 1_000
 """The number of files that the driver deletes itself, with one request where the storage can."""
+_ENOUGH_FOLDERS = 64
+_MAX_LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,6 @@ class _Deleting:
             problems = delete_reporting(self.storage, paths)
             reasons = pickle.dumps({path: str(problem) for path, problem in problems.items()})
             yield pa.RecordBatch.from_arrays([pa.array([reasons], pa.binary())], names=["answer"])
-
-
-_ENOUGH_FOLDERS = 64
-_MAX_LEVELS = 4
 
 
 def remove_orphan_files(

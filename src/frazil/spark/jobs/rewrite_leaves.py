@@ -41,6 +41,7 @@ _SLACK = 1.25
 _WEIGHT: Final = "@weight"
 _DELETES: Final = -1
 """Where equality deletes go: to leaves of their own."""
+_LEAVES_PER_TASK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +201,6 @@ class _Writing:
         return pa.table(
             {"leaf": parts.column("leaf").slice(0, 1), "answer": pa.array([answer], pa.binary())}
         )
-
-
-_LEAVES_PER_TASK = 16
 
 
 @frozen

@@ -20,6 +20,17 @@ _GROUPS: Final = ((0, 8, 0), (8, 12, 9), (12, 16, 14), (16, 20, 19), (20, 32, 24
 _UUID: Final = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _UUID_BYTES: Final = 16
 _TEXT_BYTES: Final = 36
+COMPARABLE: Final = (
+    ice.BooleanType,
+    ice.IntegerType,
+    ice.LongType,
+    ice.DateType,
+    ice.TimestampType,
+    ice.TimestamptzType,
+    ice.DecimalType,
+    ice.StringType,
+)
+"""Types whose values Spark holds, orders and compares as the table does."""
 
 
 def texts_of_uuids(array: pa.Array) -> pa.Array:
@@ -72,19 +83,6 @@ def geo_values(array: pa.Array, srid: int, target: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(
         [srids, array.fill_null(b"").cast(pa.binary())], fields=list(target), mask=mask
     )
-
-
-COMPARABLE: Final = (
-    ice.BooleanType,
-    ice.IntegerType,
-    ice.LongType,
-    ice.DateType,
-    ice.TimestampType,
-    ice.TimestamptzType,
-    ice.DecimalType,
-    ice.StringType,
-)
-"""Types whose values Spark holds, orders and compares as the table does."""
 
 
 def catalyst_values(values: pa.Array | pa.ChunkedArray) -> list[Any]:
