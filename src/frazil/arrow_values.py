@@ -99,7 +99,7 @@ def scalar(value: Any, type: pa.DataType | None = None) -> pa.Scalar:
 
 
 _repeated: WeakValueDictionary[tuple[pa.DataType, int | str, int], pa.Array] = WeakValueDictionary()
-"""Long columns of one value that somebody holds: a table of a million files has twenty for each
+"""Long columns of one value that are in use: a table of a million files has twenty for each
 of its leaves, which are of one length."""
 
 

@@ -1,4 +1,4 @@
-"""Work that nobody waits for any more.
+"""Work whose caller no longer waits for it.
 
 Whoever starts work can put it under a `Cancellation` and cancel it from another thread. The work
 notices at its next call of a storage, or when it calls `check` itself; an engine that is busy
@@ -25,7 +25,7 @@ class Cancellation:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the work any more."""
+        """Whether the caller has stopped waiting for the work."""
         return self._is_cancelled
 
     def cancel(self) -> None:
@@ -39,7 +39,7 @@ class Cancellation:
     def check(self) -> None:
         """Raise Cancelled when the work was cancelled."""
         if self._is_cancelled:
-            raise Cancelled("cancelled: nobody waits for the answer any more")
+            raise Cancelled("cancelled: the caller no longer waits for the answer")
 
     def on_cancel(self, callback: Callable[[], object]) -> Callable[[], None]:
         """Have something called when the work is cancelled, or now if it was. Returns what takes

@@ -26,7 +26,7 @@ from typing import ClassVar
 from frazil.value_classes import frozen
 
 MAX_MESSAGE = 20_000
-"""Characters of a message. A message may quote what somebody sent, however long it is."""
+"""Characters of a message. A message may quote input of any length."""
 
 _SECRET_WORD = re.compile(
     r"password|passwd|pwd|secret|token|credential"
@@ -34,8 +34,8 @@ _SECRET_WORD = re.compile(
     r"|(?:^|[.\-])sig$",
     re.IGNORECASE,
 )
-# Names are matched from their first letter only, and are not given back: text that looks like one
-# long name is read once, not once per letter.
+# Possessive, and only from the first letter of a name: text that looks like one long name is read
+# once, not once per letter.
 _NAMED = re.compile(r"(?<![\w.\-])([\w.\-]++)(?:=|['\"]\s*+:\s*+(['\"]))")
 _PLAIN_VALUE = re.compile(r"[^\s&;,'\")]*")
 _ADDRESS = re.compile(r"[^\s'\"]++")

@@ -243,7 +243,7 @@ def test_what_variants_cannot_be_is_refused_by_name(
         table.publish(format_version=2)
     with pytest.raises(Unsupported, match="variant, which PyIceberg cannot open"):
         frazil.to_pyiceberg(table)
-    with pytest.raises(InvalidInput, match=r"no value of a variant|column 'v'"):
+    with pytest.raises(InvalidInput, match=r"not a variant value|column 'v'"):
         table.append([{"id": 1, "v": object()}])
     with pytest.raises(InvalidInput, match="column 'v'"):
         table.append([{"id": 1, "v": {1: 2}}])

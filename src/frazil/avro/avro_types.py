@@ -96,7 +96,7 @@ def _check(type_: AvroType, depth: int) -> None:
         raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
     if type_.kind == "fixed" and not 0 <= type_.size <= _MAX_FIXED:
         raise ValueError(f"a fixed type of {type_.size} bytes; expected 0 to {_MAX_FIXED}")
-    if type_.kind == "array" and type_.items is not None and not _least_bytes(type_.items):
+    if type_.kind == "array" and type_.items is not None and not _min_bytes(type_.items):
         raise ValueError("an array of values that take no bytes")
     children = [field.type for field in type_.fields]
     children += [*type_.branches, *(() if type_.items is None else (type_.items,))]
@@ -104,14 +104,14 @@ def _check(type_: AvroType, depth: int) -> None:
         _check(child, depth + 1)
 
 
-def _least_bytes(type_: AvroType) -> int:
+def _min_bytes(type_: AvroType) -> int:
     match type_.kind:
         case "null":
             return 0
         case "fixed":
             return type_.size
         case "record":
-            return sum(_least_bytes(field.type) for field in type_.fields)
+            return sum(_min_bytes(field.type) for field in type_.fields)
         case _:
             return 1
 

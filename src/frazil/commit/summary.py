@@ -23,7 +23,7 @@ METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
 
 _OPERATION = "operation"
 _FEW_ENTRIES = 1_000
-"""Up to so many, their partitions are compared one by one: Arrow's own grouping wakes threads."""
+"""Up to this number, partitions are compared one by one: Arrow's own grouping wakes threads."""
 _COUNTS = (
     "data-files",
     "records",

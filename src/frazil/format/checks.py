@@ -273,7 +273,7 @@ def _check_no_variants(spec: PartitionSpec, order: SortOrder, schema: Schema) ->
             if part.source_id in variants and not isinstance(part.transform, VoidTransform):
                 name = schema.find_column_name(part.source_id)
                 raise InvalidInput(
-                    f"column {name!r} is a variant, by which a table cannot be {verb}"
+                    f"column {name!r} is a variant; a table cannot be {verb} by variants"
                 )
     for field_id in schema.identifier_field_ids:
         if field_id in variants:

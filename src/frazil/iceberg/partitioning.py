@@ -72,7 +72,7 @@ class PartitionSpec(FieldList[PartitionField]):
         return not self.fields
 
     def check_compatible(self, schema: Schema) -> None:
-        """Refuse columns that the schema has not, or in types that cannot be transformed."""
+        """Refuse columns that do not exist, or whose types cannot be transformed."""
         for part in self.fields:
             if not isinstance(part.transform, VoidTransform):
                 for source_id in part.source_ids:

@@ -70,7 +70,7 @@ class SortOrder(FieldList[SortField]):
         return not self.fields
 
     def check_compatible(self, schema: Schema) -> None:
-        """Refuse columns that the schema has not, or in types that cannot be sorted."""
+        """Refuse columns that do not exist, or whose types cannot be sorted."""
         for term in self.fields:
             source = schema.get_field(term.source_id)
             check_source(source, term.transform, term, what="sort", verb="sort")

@@ -294,7 +294,7 @@ _NUMBERED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
 def parse_transform(text: str, *, sources: int = 1) -> Transform:
-    """The transform that a name means when it is applied to so many columns. Raises ValueError."""
+    """The transform of a name, applied to `sources` columns. Raises ValueError."""
     unsized = _NAMED.get(text)
     if unsized is not None and (sources == 1 or isinstance(unsized, VoidTransform)):
         return unsized

@@ -223,7 +223,7 @@ class FixedType(PrimitiveType):
 
 
 class DecimalType(PrimitiveType):
-    """Decimal numbers of so many digits, so many of them after the point."""
+    """Decimal numbers of `precision` digits, `scale` of them after the point."""
 
     __slots__ = ("precision", "scale")
 

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _REDRAW_S: Final = 0.1
 _UNASKED_AFTER_S: Final = 1.0
-"""Work that is over sooner shows no bar that nobody asked for."""
+"""Work that ends sooner shows no progress bar unless one was asked for."""
 
 
 class Progress(Protocol):

@@ -209,7 +209,7 @@ class TaskReader:
     def read_all(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
         """The rows of all tasks, in order; files are read in threads and held whole."""
         threads = readers_at(tasks[0].source.path) if tasks else 1
-        bundles = list(self._bundles(tasks, most=min(_BUNDLE_FILES, len(tasks) // threads)))
+        bundles = list(self._bundles(tasks, max_tasks=min(_BUNDLE_FILES, len(tasks) // threads)))
         if len(bundles) < 2:
             for bundle in bundles:
                 yield from self._read_bundle(bundle)
@@ -233,13 +233,13 @@ class TaskReader:
             held += size
         yield from self.read_all(ahead)
 
-    def _bundles(self, tasks: Sequence[Task], *, most: int) -> Iterator[list[Task]]:
-        """Tasks in order; small files that give all their rows stand together, so many at most."""
+    def _bundles(self, tasks: Sequence[Task], *, max_tasks: int) -> Iterator[list[Task]]:
+        """Tasks in order; small files that give all their rows are read together."""
         bundle: list[Task] = []
         rows = 0
         for task in tasks:
             count = task.source.record_count
-            is_full = len(bundle) >= most or rows + count > self.reading.batch_rows
+            is_full = len(bundle) >= max_tasks or rows + count > self.reading.batch_rows
             if bundle and (is_full or not self._is_plain(task)):
                 yield bundle
                 bundle, rows = [], 0

@@ -1,7 +1,7 @@
 """Conditions on shapes, as DuckDB writes them, as windows that bounding boxes are judged by.
 
 Knows which functions say that two shapes meet, and the box of a constant shape. What it does not
-understand is no window: it prunes nothing.
+understand gives no window and prunes nothing.
 """
 
 from __future__ import annotations
@@ -124,5 +124,5 @@ def _number(value: Any) -> float:
         raise TypeError("expected a number")
     number = float(value)
     if number != number:
-        raise ValueError("NaN is no end of a window")
+        raise ValueError("NaN cannot bound a window")
     return number

@@ -3,7 +3,7 @@
 Files have bounds of such fields, which an engine's condition is compared with where both mean the
 same. DuckDB orders variants by their kind first, so that without a cast a bound says something
 only beside a value of its own kind; a cast makes numbers of text, of which bounds say nothing.
-What is not understood is no term: it prunes nothing.
+What is not understood gives no term and prunes nothing.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ from frazil.iceberg.types import PrimitiveType, VariantType
 if TYPE_CHECKING:
     from frazil.iceberg.sorting import SortOrder
 
-# Spaces are not given back, so that a long row of them is read once.
+# Possessive quantifiers: a long run of spaces is scanned once.
 _CALL: Final = re.compile(r"(?P<name>\w++)\s*+(?:\[(?P<width>[^\]]*+)\]\s*+)?\((?P<args>.*)\)")
 _UNSIZED: Final = {
     name: parse_transform(name) for name in ("identity", "void", "year", "month", "day", "hour")

@@ -1,7 +1,7 @@
 """A small manifest made smaller: equal pages are stored once, and the footer says what it must.
 
 pyarrow's footer repeats for each column which encodings its pages have and how long its levels are,
-which nobody reads; and of a hundred columns of a small root, more than half hold the same numbers.
+which no reader needs; of a hundred columns of a small root, more than half hold the same numbers.
 What follows from the columns alone is worked out once per set of columns.
 """
 

@@ -114,7 +114,7 @@ class MetricsConfig:
 
 
 def check_properties(properties: Mapping[str, str], schema: Schema) -> None:
-    """Refuse metrics properties that cannot be read or that name a column the table has not."""
+    """Refuse metrics properties that cannot be read or that name a column that does not exist."""
     MetricsConfig.from_properties(properties, schema)
     names = set(schema.column_names)
     for name in _overrides(properties):

@@ -200,7 +200,7 @@ def _ranges_seal(pages_crc: int, rest: pa.Buffer) -> bytes:
 
 def _footer_start(data: memoryview) -> int:
     """Where the footer begins, counted from the start of `data`; negative when it lies before, or
-    when this is no Parquet file."""
+    when this is not a Parquet file."""
     if len(data) < _TRAILER_BYTES or data[-4:] != _MAGIC:
         return -1
     return len(data) - _TRAILER_BYTES - int.from_bytes(data[-_TRAILER_BYTES:-4], "little")

@@ -386,13 +386,13 @@ def _encoded_primitive(value: Any) -> bytes:
             return fixed_width(TYPE_TIME, since // _MICROSECOND)
         case np.datetime64():
             return _encoded_moment(value)
-    raise InvalidInput(f"{short_repr(value)} ({type(value).__name__}) is no value of a variant")
+    raise InvalidInput(f"{short_repr(value)} ({type(value).__name__}) is not a variant value")
 
 
 def _encoded_moment(value: Any) -> bytes:
     nanos = value.astype("datetime64[ns]")
     if np.isnat(value) or nanos != value:
-        raise InvalidInput(f"{value!r} is no value of a variant")
+        raise InvalidInput(f"{value!r} is not a variant value")
     return fixed_width(TYPE_TIMESTAMP_NS, int(nanos.astype(np.int64)))
 
 
@@ -420,7 +420,7 @@ def integer(value: int) -> bytes:
 def _encoded_decimal(value: Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise InvalidInput(f"{value} is no value of a variant")
+        raise InvalidInput(f"{value} is not a variant value")
     unscaled = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
     if exponent > 0:
         unscaled, exponent = unscaled * 10**exponent, 0
@@ -445,7 +445,7 @@ def text(value: str) -> bytes:
     try:
         data = value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{short_repr(value)} is no text: {error}") from error
+        raise InvalidInput(f"{short_repr(value)} is not valid text: {error}") from error
     return text_of_bytes(data)
 
 

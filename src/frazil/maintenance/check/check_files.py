@@ -158,7 +158,7 @@ class FileChecks:
 
     def entries(self, batch: EntryBatch, where: str) -> None:
         """Data files, delete files and vectors that live entries of a manifest name. Manifests are
-        small, as a rule, and looked at together."""
+        usually small, so several are checked at once."""
         if not batch.num_rows:
             return
         self._waiting.append((where, batch.select((*FILE_KEYS, COLUMN_FILES))))

@@ -1,8 +1,8 @@
 """Every file below a folder, listed side by side where the storage can tell folders apart.
 
 A listing of a million files is kept as columns (`ListedFiles`), folder by folder: a `FileInfo` with
-its path takes about 300 bytes, a row of the columns a third of that. What only a question for each
-file tells (size and age of local files) is asked for those alone that somebody wants to know about.
+its path takes about 300 bytes, a row of the columns a third of that. What takes a
+request per file (size and age of local files) is looked up only for the files that are asked about.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A table with a changelog producer keeps its changes in files of their own, which changelog manifests
 list. Without one, an append-only table's changes are the files that each commit added and removed;
-those of a primary-key table are known to nobody, which is said.
+those of a primary-key table cannot be known and are refused.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class PaimonChanges(ArrowRows):
             if snapshot.commit_kind == "COMPACT" or not snapshot.delta_record_count:
                 return
             raise Unsupported(
-                f"{self._table.location}: snapshot {snapshot.id} has no changelog, so nobody knows "
-                "which rows it replaced; set the option changelog-producer in Paimon for later "
-                "snapshots, or compare two scans",
+                f"{self._table.location}: snapshot {snapshot.id} has no changelog, so the rows "
+                "that it replaced are unknown; set the option changelog-producer in Paimon for "
+                "later snapshots, or compare two scans",
                 feature="paimon-changelog",
             )
         if snapshot.commit_kind == "COMPACT":

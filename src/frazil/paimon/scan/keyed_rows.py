@@ -144,7 +144,7 @@ def _function(schema: TableSchema, name: str) -> str:
 
 
 def _sum_type(schema: TableSchema, name: str) -> str:
-    """The type of a column, in which its sum is kept; what is no number has no sum."""
+    """The type of a column, in which its sum is kept. Only numbers are summed."""
     type_ = schema.field(name).type
     if type_.name is TypeName.DECIMAL:
         return f"DECIMAL({type_.precision}, {type_.scale})"
