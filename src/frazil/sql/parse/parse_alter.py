@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from frazil.format.metadata.metadata import RefKind
 from frazil.parser.cursor import Cursor, Name, chain, chains, columns_in_brackets
 from frazil.sql.parse.parse_tables import (
     NAMESPACE,
@@ -161,11 +162,10 @@ def _drop(cursor: Cursor) -> Alteration:
         return PartitionField(drop=cursor.source.of(cursor.rest("a partition field")))
     if cursor.take("identifier", "fields"):
         return IdentifierFields(columns=_list(cursor), drop=True)
-    for word in ("branch", "tag"):
-        if cursor.take(word):
+    for kind in RefKind:
+        if cursor.take(kind.value):
             if_exists = cursor.take("if", "exists")
-            name = _ref_name(cursor)
-            return DropRef(name=name, is_branch=word == "branch", if_exists=if_exists)
+            return DropRef(name=_ref_name(cursor), kind=kind, if_exists=if_exists)
     cursor.take_any("columns", "column")
     if_exists = cursor.take("if", "exists")
     columns = columns_in_brackets(cursor) if cursor.is_at("(") else chains(cursor)
@@ -223,8 +223,8 @@ def _ref_name(cursor: Cursor) -> str:
 
 
 def _ref(cursor: Cursor, *, create: bool, replace: bool) -> CreateRef:
-    is_branch = cursor.take("branch")
-    if not is_branch:
+    kind = RefKind.BRANCH if cursor.take("branch") else RefKind.TAG
+    if kind is RefKind.TAG:
         cursor.expect("tag")
     if_not_exists = cursor.take("if", "not", "exists")
     name = _ref_name(cursor)
@@ -233,7 +233,7 @@ def _ref(cursor: Cursor, *, create: bool, replace: bool) -> CreateRef:
         more["snapshot_id"] = cursor.number("a snapshot id")
     if cursor.take("retain"):
         more["max_ref_age_ms"] = _duration(cursor)
-    if is_branch and cursor.take("with", "snapshot", "retention"):
+    if kind is RefKind.BRANCH and cursor.take("with", "snapshot", "retention"):
         if cursor.following is not None and cursor.following.is_word("snapshots", "snapshot"):
             more["min_snapshots"] = cursor.number()
             cursor.index += 1
@@ -241,7 +241,7 @@ def _ref(cursor: Cursor, *, create: bool, replace: bool) -> CreateRef:
             more["max_snapshot_age_ms"] = _duration(cursor)
     return CreateRef(
         name=name,
-        is_branch=is_branch,
+        kind=kind,
         create=create,
         replace=replace,
         if_not_exists=if_not_exists,

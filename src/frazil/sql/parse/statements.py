@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Literal
 
+from frazil.format.metadata.metadata import RefKind
 from frazil.parser.cursor import Name
 from frazil.parser.tokens import Part
 from frazil.rows.merge_clauses import Clause
@@ -280,7 +281,7 @@ class CreateRef:
     """CREATE or REPLACE BRANCH or TAG."""
 
     name: str
-    is_branch: bool
+    kind: RefKind
     create: bool = True
     replace: bool = False
     if_not_exists: bool = False
@@ -295,7 +296,7 @@ class DropRef:
     """DROP BRANCH or TAG."""
 
     name: str
-    is_branch: bool
+    kind: RefKind
     if_exists: bool
 
 

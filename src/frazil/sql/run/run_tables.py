@@ -15,7 +15,7 @@ from frazil.data.write.row_input import refuse_untyped
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.filter.text.partition_by import parse_partition_by, parse_sort_order
 from frazil.filter.text.type_text import parse_type
-from frazil.format.metadata.metadata import RefKind, SnapshotRef
+from frazil.format.metadata.metadata import SnapshotRef
 from frazil.iceberg.partitioning import PartitionSpec
 from frazil.iceberg.schema import Schema, freshly_numbered
 from frazil.iceberg.types import (
@@ -327,9 +327,9 @@ def _alter(statement: st.AlterTable, at: Execution) -> Result:
             case st.CreateRef() as ref:
                 at.transactions.refuse("CREATE BRANCH or TAG")
                 _create_ref(table, ref)
-            case st.DropRef(name=name, is_branch=is_branch, if_exists=if_exists):
+            case st.DropRef() as ref:
                 at.transactions.refuse("DROP BRANCH or TAG")
-                _drop_ref(table, name, is_branch=is_branch, if_exists=if_exists)
+                _drop_ref(table, ref)
             case does:
                 with at.writing(table) as tx:
                     _alter_in(tx, does, at)
@@ -490,24 +490,22 @@ def _has(columns: EvolveSchema, path: tuple[str, ...]) -> bool:
 
 def _create_ref(table: Table, statement: st.CreateRef) -> None:
     now = table.metadata.refs.get(statement.name)
-    kind = RefKind.BRANCH if statement.is_branch else RefKind.TAG
-    word = "branch" if statement.is_branch else "tag"
+    kind = statement.kind
     if now is not None and now.kind is not kind:
-        other = "tag" if statement.is_branch else "branch"
-        raise InvalidInput(f"{statement.name!r} is a {other}, not a {word}")
+        raise InvalidInput(f"{statement.name!r} is a {now.kind}, not a {kind}")
     if now is not None and not statement.replace:
         if statement.if_not_exists:
             return
-        raise AlreadyExists(f"{table.name}: {word} {statement.name!r} already exists")
+        raise AlreadyExists(f"{table.name}: {kind} {statement.name!r} already exists")
     if now is None and not statement.create:
-        raise NotFound(f"{table.name}: {word} {statement.name!r} does not exist")
+        raise NotFound(f"{table.name}: {kind} {statement.name!r} does not exist")
     snapshot = (
         table.current_snapshot()
         if statement.snapshot_id is None
         else table.snapshot(statement.snapshot_id)
     )
     if snapshot is None:
-        raise InvalidInput(f"{table.name} has no snapshot yet that a {word} could name")
+        raise InvalidInput(f"{table.name} has no snapshot yet that a {kind} could name")
     base = now if now is not None else SnapshotRef(snapshot_id=snapshot.snapshot_id, kind=kind)
     ref = replace(
         base,
@@ -521,13 +519,13 @@ def _create_ref(table: Table, statement: st.CreateRef) -> None:
         tx._apply_update(SetRef(name=statement.name, ref=ref, expected=expected))
 
 
-def _drop_ref(table: Table, name: str, *, is_branch: bool, if_exists: bool) -> None:
-    word = "branch" if is_branch else "tag"
+def _drop_ref(table: Table, statement: st.DropRef) -> None:
+    name, kind = statement.name, statement.kind
     ref = table.metadata.refs.get(name)
     if ref is None:
-        if if_exists:
+        if statement.if_exists:
             return
-        raise NotFound(f"{table.name}: {word} {name!r} does not exist")
-    if (ref.kind is RefKind.BRANCH) != is_branch:
-        raise InvalidInput(f"{name!r} is not a {word}")
+        raise NotFound(f"{table.name}: {kind} {name!r} does not exist")
+    if ref.kind is not kind:
+        raise InvalidInput(f"{name!r} is not a {kind}")
     table.drop_ref(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fnmatch import translate
 from typing import TYPE_CHECKING, Any
 
@@ -54,38 +55,40 @@ def run(statement: st.Show | st.Describe | st.Explain, at: Execution) -> Result:
             case "namespaces":
                 parent = () if statement.of is None else statement.of.parts
                 names = at.catalog.list_namespaces(parent)
-                return _rows([{"namespace": n} for n in _like(names, statement.like)], "namespace")
+                return _texts(namespace=_like(names, statement.like))
         assert statement.of is not None
         if statement.what == "create view":
             return _create_view(statement, at)
         table = at.names.table(statement.of.parts)
         match statement.what:
             case "columns":
-                names = [field.name for field in table.metadata.schema().fields]
-                return _rows([{"col_name": name} for name in names], "col_name")
+                return _texts(col_name=[f.name for f in table.metadata.schema().fields])
             case "tblproperties":
                 return _properties(table, statement.key)
             case "create table":
-                return _rows([{"createtab_stmt": create_statement(table)}], "createtab_stmt")
+                return _texts(createtab_stmt=[create_statement(table)])
             case "partitions":
                 return Result.of(table.inspect.partitions)
             case "branches" | "tags":
                 kind = RefKind.BRANCH if statement.what == "branches" else RefKind.TAG
-                refs = table.metadata.refs.items()
-                rows = [
-                    {"name": name, "snapshot_id": int(ref.snapshot_id)}
-                    for name, ref in sorted(refs)
+                ids = {
+                    name: int(ref.snapshot_id)
+                    for name, ref in sorted(table.metadata.refs.items())
                     if ref.kind is kind
-                ]
-                types = [("name", pa.string()), ("snapshot_id", pa.int64())]
-                return Result.of(pa.Table.from_pylist(rows, schema=pa.schema(types)))
+                }
+                columns = {
+                    "name": pa.array(list(ids), pa.string()),
+                    "snapshot_id": pa.array(list(ids.values()), pa.int64()),
+                }
+                return Result.of(pa.table(columns))
     raise AssertionError(statement.what)
 
 
-def _rows(rows: list[dict[str, Any]], *names: str) -> Result:
-    """Rows of text columns."""
-    schema = pa.schema([(name, pa.string()) for name in names])
-    return Result.of(pa.Table.from_pylist(rows, schema=schema))
+def _texts(**columns: Iterable[str | None]) -> Result:
+    """Columns of text."""
+    return Result.of(
+        pa.table({name: pa.array(list(texts), pa.string()) for name, texts in columns.items()})
+    )
 
 
 def _like(names: list[str], pattern: str | None) -> list[str]:
@@ -99,15 +102,11 @@ def _like(names: list[str], pattern: str | None) -> list[str]:
 def _list(statement: st.Show, at: Execution) -> Result:
     namespace = at.names.namespace if statement.of is None else statement.of.parts
     if statement.what == "tables":
-        names = at.catalog.list_tables(namespace or None)
+        names, column = at.catalog.list_tables(namespace or None), "tableName"
     else:
-        names = at.catalog.list_views(namespace or None)
-    column = "tableName" if statement.what == "tables" else "viewName"
-    rows = [
-        {"namespace": name.rpartition(".")[0], column: name.rpartition(".")[2]}
-        for name in _like(names, statement.like)
-    ]
-    return _rows(rows, "namespace", column)
+        names, column = at.catalog.list_views(namespace or None), "viewName"
+    parts = [name.rpartition(".") for name in _like(names, statement.like)]
+    return _texts(namespace=[part[0] for part in parts], **{column: [part[2] for part in parts]})
 
 
 def _properties(table: Table, key: str | None) -> Result:
@@ -116,8 +115,8 @@ def _properties(table: Table, key: str | None) -> Result:
         if key not in properties:
             raise InvalidInput(f"{table.name} has no property {key!r}")
         properties = {key: properties[key]}
-    rows = [{"key": name, "value": properties[name]} for name in sorted(properties)]
-    return _rows(rows, "key", "value")
+    names = sorted(properties)
+    return _texts(key=names, value=[properties[name] for name in names])
 
 
 def _create_view(statement: st.Show, at: Execution) -> Result:
@@ -130,8 +129,7 @@ def _create_view(statement: st.Show, at: Execution) -> Result:
     columns = _view_columns(meant, text, at)
     comment = dict(meant.state.metadata.get("properties", {})).get("comment")
     comment_text = "" if comment is None else f" COMMENT {literal(comment)}"
-    statement_text = f"CREATE VIEW {name}{columns}{comment_text} AS\n{text}"
-    return _rows([{"createtab_stmt": statement_text}], "createtab_stmt")
+    return _texts(createtab_stmt=[f"CREATE VIEW {name}{columns}{comment_text} AS\n{text}"])
 
 
 def _view_columns(view: ResolvedView, text: str, at: Execution) -> str:
@@ -177,9 +175,8 @@ def _describe(statement: st.Describe, at: Execution) -> Result:
     if (namespace := statement.namespace) is not None:
         with at.place(namespace.start):
             properties = at.catalog.namespace_properties(namespace.parts)
-        pairs = [("Namespace Name", str(namespace)), *sorted(properties.items())]
-        rows = [{"info_name": name, "info_value": value} for name, value in pairs]
-        return _rows(rows, "info_name", "info_value")
+        facts = {"Namespace Name": str(namespace), **dict(sorted(properties.items()))}
+        return _texts(info_name=facts, info_value=facts.values())
     assert statement.table is not None
     with at.place(statement.table.start):
         meant = at.names.find(statement.table.parts)
@@ -199,21 +196,12 @@ def _describe(statement: st.Describe, at: Execution) -> Result:
 
 
 def _shape(relation: Any) -> Result:
-    pairs = zip(relation.columns, relation.types, strict=True)
-    rows = [{"col_name": name, "data_type": str(kind)} for name, kind in pairs]
-    return _rows(rows, "col_name", "data_type")
+    return _texts(col_name=relation.columns, data_type=map(str, relation.types))
 
 
 def _columns(table: Table, schema: Schema, *, extended: bool) -> Result:
-    rows: list[dict[str, Any]] = [
-        {
-            "col_name": field.name,
-            "data_type": str(field.field_type),
-            "nullable": "false" if field.required else "true",
-            "comment": field.doc,
-        }
-        for field in schema.fields
-    ]
+    fields = schema.fields
+    facts: dict[str, str | None] = {}
     if extended:
         snapshot = table.current_snapshot()
         parts = [_term(schema, part) for part in table.metadata.spec().fields]
@@ -227,8 +215,13 @@ def _columns(table: Table, schema: Schema, *, extended: bool) -> Result:
             "Current snapshot": None if snapshot is None else str(snapshot.snapshot_id),
             **{f"Property {key}": value for key, value in sorted(table.properties.items())},
         }
-        rows += [{"col_name": f"# {key}", "data_type": value} for key, value in facts.items()]
-    return _rows(rows, "col_name", "data_type", "nullable", "comment")
+    nothing = [None] * len(facts)
+    return _texts(
+        col_name=[*(field.name for field in fields), *(f"# {name}" for name in facts)],
+        data_type=[*(str(field.field_type) for field in fields), *facts.values()],
+        nullable=[*("false" if field.required else "true" for field in fields), *nothing],
+        comment=[*(field.doc for field in fields), *nothing],
+    )
 
 
 def _history(table: Table) -> Result:
@@ -323,7 +316,9 @@ def _explain(statement: st.Explain, at: Execution) -> Result:
         text = at.explained(ran, word)
     except Exception as error:
         raise at.failed(error) from error
-    rows = [{"part": scan.name, "plan": str(scan.report)} for scan in at.engine.pruned]
-    plans = [plan_text(plan, at.engine.user_names) for _, plan in text]
-    rows.append({"part": "engine", "plan": "\n".join(plans)})
-    return _rows(rows, "part", "plan")
+    pruned = at.engine.pruned
+    plan = "\n".join(plan_text(plan, at.engine.user_names) for _, plan in text)
+    return _texts(
+        part=[*(scan.name for scan in pruned), "engine"],
+        plan=[*(str(scan.report) for scan in pruned), plan],
+    )
