@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from frazil import arrow_compute as pc
+from frazil import arrow_parquet as pq
 from frazil import arrow_values
 from frazil.data import metadata_columns
 from frazil.data.metadata_columns import (

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from frazil import arrow_parquet as pq
 from frazil.data.slices import DataFileSlice
 from frazil.data.write.parquet_file import row_group_offsets
 from frazil.errors import FormatError, FrazilError, Unsupported
@@ -197,7 +197,7 @@ def check_whole(storage: Storage, path: str) -> None:
 
 def check_rows(storage: Storage, path: str, rows: int) -> None:
     """Refuse a Parquet file with another number of rows than metadata records."""
-    actual = pq.read_metadata(storage.open(path).arrow()).num_rows
+    actual = pq.footer_of(storage.open(path).arrow()).num_rows
     if actual != rows:
         raise wrong_rows(path, actual, rows)
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from frazil import arrow_parquet as pq
 from frazil.data.metadata_columns import FILE, PARTITION_ID, POS, SPEC_ID
 from frazil.data.projection import FileField, file_fields
 from frazil.data.read.sources import Block, OpenDataFile, ParquetSource, explained, open_source

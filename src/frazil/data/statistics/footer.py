@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from frazil import arrow_parquet as pq
 from frazil.data.statistics.stats_collector import stored_bounds
 from frazil.errors import FormatError
 from frazil.format.entries.fields import stats_key

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from frazil import arrow_parquet as pq
 from frazil.format.entries.metrics import MetricsMode
 from frazil.format.values import variant
 from frazil.format.values.variant_bounds import MAX_STEPS, encoded_bounds, path_text

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from frazil import arrow_compute as pc
+from frazil import arrow_parquet as pq
 from frazil import arrow_values
 from frazil.data.projection import file_fields, projection
 from frazil.data.reshape import without_nulls_below
@@ -148,7 +148,6 @@ class ParquetFile:
         self._stats = StatsCollector(shape.schema, shape.metrics)
         self._expressions = shape.expression_stats()
         self._rows = 0
-        self._footers: list[Any] = []
         self._stream = storage.create(path)
         self._sealer = Sealer(self._stream, shape.variants)
         self._sink = pa.BufferedOutputStream(pa.PythonFile(self._sealer, mode="w"), _BUFFER_BYTES)
@@ -187,7 +186,6 @@ class ParquetFile:
         self._writer = pq.ParquetWriter(
             self._sink,
             self._shape.arrow,
-            metadata_collector=self._footers,
             use_dictionary=dictionaries,
             **options.writer_arguments(0 if first is None else first.nbytes),
         )
@@ -207,7 +205,7 @@ class ParquetFile:
             path=self.path,
             record_count=self._rows,
             size_in_bytes=size,
-            split_offsets=row_group_offsets(self._footers[0]),
+            split_offsets=row_group_offsets(writer.metadata),
             stats=self._counted(),
         )
 

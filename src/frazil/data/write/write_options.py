@@ -6,11 +6,11 @@ A value that cannot be used is refused here, before any file is made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
 
+from frazil.arrow_parquet import accepts
 from frazil.errors import InvalidInput, Unsupported
 from frazil.properties.registry import (
     BLOOM_ENABLED,
@@ -92,10 +92,9 @@ class WriteOptions:
             "write_page_index": True,
             "write_page_checksum": True,
         }
-        accepted = _known_arguments()
-        if "max_rows_per_page" in accepted:  # older ones end pages by their bytes alone
+        if accepts("max_rows_per_page"):  # older ones end pages by their bytes alone
             arguments["max_rows_per_page"] = self.page_rows
-        if self.bloom_filters and "bloom_filter_options" not in accepted:
+        if self.bloom_filters and not accepts("bloom_filter_options"):
             raise Unsupported(
                 f"pyarrow {pa.__version__} cannot write bloom filters; install a newer one or "
                 f"remove the properties {BLOOM_ENABLED.key}…",
@@ -111,16 +110,6 @@ class WriteOptions:
         if self.codec is not None:
             return self.codec
         return "zstd" if self.level is not None or first_bytes > _SMALL_BYTES else "snappy"
-
-
-@cache
-def _known_arguments() -> frozenset[str]:
-    """What the installed pyarrow's Parquet writer can be told."""
-    import inspect
-
-    import pyarrow.parquet as pq
-
-    return frozenset(inspect.signature(pq.write_table).parameters)
 
 
 def _codec(properties: Mapping[str, str]) -> str | None:

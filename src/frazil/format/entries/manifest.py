@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from frazil import arrow_compute as pc
+from frazil import arrow_parquet as pq
 from frazil import arrow_values
 from frazil.errors import FormatError, Unsupported
 from frazil.format.entries import fields, revisions, tracking
@@ -377,7 +377,8 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
     try:
         opened = _opened(source)
         verify(opened, path=path)
-        file = pq.ParquetFile(opened)
+        file = pq.ParquetReader()
+        file.open(opened)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(
             f"not a readable Parquet manifest: {first_line(error)}", path=path
