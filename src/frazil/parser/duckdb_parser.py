@@ -51,10 +51,10 @@ CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
 def _own() -> duckdb.DuckDBPyConnection:
     """The connection of the process. Must be called with the lock held."""
     global _connection
-    import duckdb
+    import _duckdb
 
     if _connection is None:
-        _connection = duckdb.connect(
+        _connection = _duckdb.connect(
             ":memory:",
             config={**CLOSED, "errors_as_json": "true"},
         )

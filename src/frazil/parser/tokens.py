@@ -278,12 +278,12 @@ class _Lexer:
 
 def _starts(text: str, first: int) -> list[tuple[int, str]]:
     """Where DuckDB sees tokens from an offset on, and what they are."""
-    import duckdb
+    import _duckdb
 
     # DuckDB takes other spaces for plain ones when it parses, but not when it tokenizes.
     rest = text[first:]
     spaced = _UNICODE_SPACE.sub(" ", rest) if not rest.isascii() else rest
-    starts = duckdb.tokenize(spaced)
+    starts = _duckdb.tokenize(spaced)
     kinds = {kind: kind.name for _, kind in starts}
     if spaced.isascii():
         return [(first + at, kinds[kind]) for at, kind in starts]

@@ -34,7 +34,16 @@ _LONG: Final = 2_000
 
 def connect(**config: Any) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in memory, set as Frazil needs it, as are all cursors of it."""
-    import duckdb
+    import duckdb  # noqa: F401  (it adds relations and Arrow data to connections)
+
+    return compiled_connection(**config)
+
+
+def compiled_connection(**config: Any) -> duckdb.DuckDBPyConnection:
+    """The same as DuckDB's compiled module makes it: it parses texts and runs them. What DuckDB's
+    package adds in Python, relations and Arrow data among it, is there once `duckdb` is imported,
+    which takes as long as the compiled module does."""
+    import _duckdb
 
     settings = {
         "temp_directory": _spill_folder(os.getpid()),
@@ -42,7 +51,7 @@ def connect(**config: Any) -> duckdb.DuckDBPyConnection:
         "disabled_optimizers": ",".join(_UNUSED_OPTIMIZERS),
         **config,
     }
-    connection = duckdb.connect(config=settings)
+    connection = _duckdb.connect(config=settings)
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     return connection
 
@@ -93,7 +102,7 @@ def streaming(
     columns. `disabled` names more optimizers to leave out. Read all rows inside: DuckDB ends a
     stream when the next statement runs.
     """
-    import duckdb
+    from _duckdb import Error
 
     duckdb_shapes.provide(connection, query)
     settings = {"arrow_large_buffer_size": "true"}
@@ -105,14 +114,14 @@ def streaming(
     try:
         for name in before:
             connection.execute(f"SET {name} = {string_text(settings[name])}")
-    except duckdb.Error:  # the settings of a connection that was given may be locked
+    except Error:  # the settings of a connection that was given may be locked
         yield
         return
     try:
         yield
     finally:
         connection.abort()
-        with suppress(duckdb.Error):  # a transaction of the connection's owner may be aborted
+        with suppress(Error):  # a transaction of the connection's owner may be aborted
             for name, value in before.items():
                 connection.execute(f"SET {name} = {string_text(value)}")
 

@@ -73,7 +73,7 @@ def kept() -> Iterator[None]:
 @contextmanager
 def explained(what: str) -> Iterator[None]:
     """DuckDB's errors as ours: most say that an expression is wrong."""
-    import duckdb
+    import _duckdb as duckdb
 
     try:
         yield
@@ -96,7 +96,7 @@ def duckdb_kind(error: Exception) -> type[FrazilError] | None:
 
     What DuckDB finds wrong in the middle of an Arrow stream arrives as an OSError with its text.
     """
-    import duckdb
+    import _duckdb as duckdb
 
     text = str(error)
     below = _failures.named_in(text)

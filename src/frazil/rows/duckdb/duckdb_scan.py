@@ -118,6 +118,8 @@ class ScanSql:
 
     def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection know everything the text names."""
+        if self.files is not None or self.relations:
+            import duckdb  # noqa: F401  (it teaches connections to read them)
         duckdb_shapes.provide(connection, self.text)
         for path, size in self.opened:
             verified.sized(path, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -51,16 +51,22 @@ def cause(error: Exception, connection: duckdb.DuckDBPyConnection, query: str) -
 
 
 def in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """A relation whose values Arrow can hold: sums of integers, which have 128 bits, become
-    decimals; bits and times with a zone become text."""
+    """A relation whose values Arrow can hold."""
+    outputs = casts(relation.columns, relation.types)
+    return relation if outputs is None else relation.project(outputs)
+
+
+def casts(names: Sequence[str], types: Sequence[DuckDBPyType]) -> str | None:
+    """What to select in place of columns that Arrow cannot hold: sums of integers, which have 128
+    bits, become decimals; bits and times with a zone become text. None if it can hold all."""
     outputs: list[str] = []
-    for at, (name, kind) in enumerate(zip(relation.columns, relation.types, strict=True), start=1):
+    for at, (name, kind) in enumerate(zip(names, types, strict=True), start=1):
         other = _arrow_type(kind)
         value = f"#{at}" if other is None else f"CAST(#{at} AS {other})"
         outputs.append(f"{value} AS {quoted(name)}")
     if not any(output.startswith("CAST") for output in outputs):
-        return relation
-    return relation.project(", ".join(outputs))
+        return None
+    return ", ".join(outputs)
 
 
 def _arrow_type(kind: DuckDBPyType) -> str | None:

@@ -193,7 +193,7 @@ class Binder:
 
         def is_kept(new: Sequence[Edit], aliases: Mapping[n.Expression, str]) -> bool:
             after = text([*new, *new_names]).text
-            near = self.engine.connection
+            near = self.engine.compiled
             return is_renamed(query, after, tables, columns, aliases, near=near)
 
         aliases = {output: name for output, (_, name) in named.items()}
@@ -214,7 +214,7 @@ class Binder:
     ) -> tuple[EngineText, n.Query]:
         read = text(edits)
         try:
-            return read, parse_query(read.text, self.engine.connection)
+            return read, parse_query(read.text, self.engine.compiled)
         except InvalidInput as error:
             raise read.with_origin(error, self.source) from None
 
@@ -226,7 +226,7 @@ class Binder:
                 allow_files=self.engine.allow_files,
                 own=(CHANGES_FUNCTION,),
             )
-            duckdb_shapes.provide(self.engine.connection, read.text)
+            duckdb_shapes.provide(self.engine.compiled, read.text)
         except FrazilError as error:
             raise read.with_origin(error, self.source) from None
 
@@ -503,13 +503,12 @@ class Binder:
     def _attach(
         self, reference: Reference, over: list[list[n.Expression]], constants: Constants
     ) -> None:
-        connection = self.engine.connection
         match reference.resolved:
             case _ if reference.is_unread:
                 rows = self._unread[reference.name.start].query
                 self.engine.run_own(f"CREATE OR REPLACE TEMP VIEW {reference.view} AS {rows}")
             case ResolvedRows(data=data):
-                connection.register(reference.view, given_rows(data))
+                self.engine.connection.register(reference.view, given_rows(data))
             case ResolvedView():
                 self._attach_view(reference, over)
             case ResolvedTable(table=table, metadata=str() as which):
@@ -519,7 +518,8 @@ class Binder:
                         "time travel",
                         feature="time travel on metadata tables",
                     )
-                connection.register(reference.view, metadata_rows(table, which))
+                rows = metadata_rows(table, which)
+                self.engine.connection.register(reference.view, rows)
             case ResolvedTable(table=table, changes=True):
                 self.engine.register_changes(reference.view, table.changes(), table)
             case ResolvedTable():

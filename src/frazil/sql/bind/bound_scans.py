@@ -60,7 +60,7 @@ def attach_scan(engine: SqlEngine, reference: Reference, *, as_view: bool) -> No
         engine.scans.keep(reference.key, ready)
     engine.bind(scan)
     if as_view:
-        scan.create_view(engine.connection, reference.view)
+        scan.create_view(engine.compiled, reference.view)
     else:
         reference.query = scan.text
     if engine.is_written:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from frazil.errors import InvalidInput
 from frazil.filter.text.sql_values import string_text
 from frazil.parser.duckdb_parser import error_details
-from frazil.rows.duckdb.duckdb_connection import connect, fence, open_folders
+from frazil.rows.duckdb.duckdb_connection import compiled_connection, fence, open_folders
 from frazil.sql.engine.query_cache import QueryCache
 from frazil.storage import is_local, local_path
 
@@ -110,10 +110,10 @@ class Database:
         self._close(old)
 
     def _close(self, connections: list[duckdb.DuckDBPyConnection | None]) -> None:
-        import duckdb
+        from _duckdb import Error
 
         for connection in connections:
-            with suppress(duckdb.Error):
+            with suppress(Error):
                 if connection is not None:
                     connection.close()
 
@@ -130,9 +130,9 @@ def new_database(
     sees no variable of Python. Unless `folders` is None, it opens files below these folders alone,
     and those of scans through their storage.
     """
-    import duckdb
+    from _duckdb import Error
 
-    connection = connect(
+    connection = compiled_connection(
         python_enable_replacements="false",
         autoinstall_known_extensions="false",
         autoload_known_extensions="false",
@@ -145,7 +145,7 @@ def new_database(
     for name, value in settings.items():
         try:
             connection.execute(f"SET GLOBAL {name} = {string_text(value)}")
-        except duckdb.Error as error:
+        except Error as error:
             connection.close()
             raise InvalidInput(f"{name} is {value!r}: {error_details(error).message}") from error
     if folders is not None:

@@ -11,18 +11,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from frazil.errors import FrazilError
 from frazil.parser.edits import Edit, EngineText
 from frazil.parser.tokens import Part, Source
+from frazil.sql.engine.prepared_query import PreparedQuery
 from frazil.sql.engine.scan_cache import ScanCache, state_of
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import Names
 from frazil.value_classes import frozen
-
-if TYPE_CHECKING:
-    import duckdb
 
 MAX_QUERIES: Final = 32
 _MAX_FILES: Final = 4_096
@@ -44,8 +42,7 @@ class BoundQuery:
     ran: EngineText
     tables: tuple[tuple[tuple[str, ...], object], ...]
     """The names of its tables and the states they were bound to."""
-    relation: duckdb.DuckDBPyRelation
-    """The query as DuckDB has parsed it, in types that Arrow has."""
+    prepared: PreparedQuery
 
     def is_current(self, names: Names) -> bool:
         """Whether every name still means the state that was bound."""

@@ -53,7 +53,9 @@ class Pruned:
 class SqlEngine:
     """The connection of a statement."""
 
-    connection: duckdb.DuckDBPyConnection
+    compiled: duckdb.DuckDBPyConnection
+    """Its connection, as DuckDB's compiled module has it: texts are parsed and run. A first query
+    needs no more."""
     folders: tuple[str, ...] | None
     """Those that the connection may open files in, if not everywhere."""
     names: Names
@@ -91,6 +93,14 @@ class SqlEngine:
     _computing: int = 0
     _views: int = 0
     _created_schemas: set[str] = field(default_factory=set)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """Its connection with what DuckDB's package adds in Python: relations, and Arrow data and
+        files of ours that a text may name."""
+        import duckdb  # noqa: F401  (it adds them to all connections)
+
+        return self.compiled
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""
@@ -130,10 +140,10 @@ class SqlEngine:
 
     def run_own(self, text: str) -> None:
         """Run a text of ours, which has judged parts in it: one statement, or nothing."""
-        statements = self.connection.extract_statements(text)
+        statements = self.compiled.extract_statements(text)
         if len(statements) != 1:
             raise InvalidInput(f"expected one statement, found {len(statements)}")
-        self.connection.execute(statements[0])
+        self.compiled.execute(statements[0])
 
     def columns_of(self, text: str) -> list[str]:
         """The columns of a query that was bound, as a query around it calls them: no two alike."""
@@ -142,18 +152,18 @@ class SqlEngine:
 
     def values(self, text: str) -> list[Any]:
         """The values of a query of one column that was bound."""
-        (statement,) = self.connection.extract_statements(text)
-        return [value for (value,) in self.connection.execute(statement).fetchall()]
+        (statement,) = self.compiled.extract_statements(text)
+        return [value for (value,) in self.compiled.execute(statement).fetchall()]
 
     def bind(self, scan: ScanSql) -> None:
         """Make the connection know a scan, of which a statement may have several uses."""
         if not any(scan is known for known in self.bound):
-            scan.bind(self.connection)
+            scan.bind(self.compiled)
             self.bound.append(scan)
             # Files of a storage have another name for every scan, so that no other would find their
             # footers; those of many files would take the memory of everything else.
             if scan.files is not None or scan.num_files > MAX_FOOTERS:
-                self.connection.execute("SET SESSION parquet_metadata_cache = false")
+                self.compiled.execute("SET SESSION parquet_metadata_cache = false")
 
     def cancel(self) -> None:
         """Interrupt the query that runs, or the next one."""
@@ -172,13 +182,13 @@ class SqlEngine:
     def interrupt(self) -> None:
         """Interrupt what DuckDB computes. It forgets an interrupt that comes just before it
         begins, so that it gets more until it has ended."""
-        self.connection.interrupt()
+        self.compiled.interrupt()
         if self._computing:
             threading.Thread(target=self._keep_interrupting, daemon=True).start()
 
     def _keep_interrupting(self) -> None:
         while self._computing:
-            self.connection.interrupt()
+            self.compiled.interrupt()
             time.sleep(_INTERRUPT_S)
 
     def verify(self) -> None:
@@ -223,17 +233,17 @@ class SqlEngine:
 
     def release(self) -> None:
         """Let go of files and relations."""
-        import duckdb
+        from _duckdb import Error
 
-        with suppress(duckdb.Error):  # the catalog, and the database with it, may be closed
+        with suppress(Error):  # the catalog, and the database with it, may be closed
             for scan in self.bound:
                 if self.is_shared:
-                    scan.release(self.connection)
+                    scan.release(self.compiled)
                 else:  # all else ends with the connection
-                    scan.release_files(self.connection)
+                    scan.release_files(self.compiled)
             for schema in self._created_schemas:
-                self.connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                self.compiled.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
             self._created_schemas.clear()
             if not self.is_shared:
-                self.connection.close()
+                self.compiled.close()
         self.bound.clear()

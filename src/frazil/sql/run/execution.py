@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -24,12 +24,12 @@ from frazil.parser.duckdb_parser import error_details
 from frazil.parser.edits import EngineText, Slices
 from frazil.parser.tokens import Kind, Part, Source, tokens
 from frazil.rows.duckdb.duckdb_connection import open_folders
-from frazil.rows.duckdb.duckdb_streams import in_arrow_types
 from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
 from frazil.sql.bind.rewriting import Parameters
 from frazil.sql.engine.database import Database
 from frazil.sql.engine.interruptible import Interruptible, called
+from frazil.sql.engine.prepared_query import PreparedQuery
 from frazil.sql.engine.query_cache import BoundQuery, key_of
 from frazil.sql.engine.scan_cache import state_of
 from frazil.sql.engine.sql_engine import SqlEngine
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from frazil.table.transaction import Transaction
 
+T = TypeVar("T")
 _BATCH_ROWS = 1 << 14
 _ENDS_EARLY = ("limit", "fetch", "sample", "tablesample")
 _READS_ALL = ("order", "group")
@@ -146,7 +147,7 @@ class Execution:
 
     def check_bound(self, ran: EngineText, source: Source) -> None:
         """Let DuckDB's binder judge the names and types of a query of slices; nothing is run."""
-        connection = self.row_engine.connection
+        connection = self.row_engine.compiled
         try:
             statements = connection.extract_statements(f"EXPLAIN {ran.text}")
             if [statement.type.name for statement in statements] != ["EXPLAIN"]:
@@ -204,28 +205,27 @@ class Execution:
         """A query's result, lazily."""
         bound_before = self._known(parts)
         if bound_before is not None:
-            ran, relation = bound_before.ran, bound_before.relation
+            ran, prepared = bound_before.ran, bound_before.prepared
         else:
             ran = self.binder.query(*parts)
-            relation = in_arrow_types(self.relation(ran))
-            self._keep(parts, ran, relation)
+            prepared = self.prepared(ran)
+            self._keep(parts, ran, prepared)
         engine = self.engine
         reads_few = self._reads_few()
 
         def run() -> pa.RecordBatchReader:
             if not reads_few:
                 engine.verify()
-            return _streamed(relation.to_arrow_reader, self, ran)
+            return _streamed(prepared, self, ran)
 
         def handed_over() -> duckdb.DuckDBPyRelation:
             engine.verify()
             engine.hand_over()
-            return relation
+            return prepared.relation()
 
-        def schema() -> pa.Schema:
-            return _arrow_schema(relation)
-
-        return Result(schema, run, relation=handed_over, cancel=engine.cancel, keep=self.binder)
+        return Result(
+            prepared.schema, run, relation=handed_over, cancel=engine.cancel, keep=self.binder
+        )
 
     def _known(self, parts: Sequence[Part]) -> BoundQuery | None:
         """This query as it was bound before, with the engine it was bound on."""
@@ -240,15 +240,13 @@ class Execution:
             self._stop_if_cancelled()
         return query
 
-    def _keep(
-        self, parts: Sequence[Part], ran: EngineText, relation: duckdb.DuckDBPyRelation
-    ) -> None:
+    def _keep(self, parts: Sequence[Part], ran: EngineText, prepared: PreparedQuery) -> None:
         """Keep what was bound for the next query that is the same."""
         bound = self.binder.tables
         if self._ready is None or bound is None:
             return
         states = [(name, state_of(meant)) for name, meant in bound]
-        query = BoundQuery(engine=self.engine, ran=ran, tables=tuple(states), relation=relation)
+        query = BoundQuery(engine=self.engine, ran=ran, tables=tuple(states), prepared=prepared)
         if query.is_small() and all(state is not None for _, state in states):
             key = key_of(self.source, parts, self._parameters, self.names)
             self.engine.statement_scans.clear()
@@ -264,7 +262,7 @@ class Execution:
 
     def stream(self, ran: EngineText) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
-        return _streamed(in_arrow_types(self.relation(ran)).to_arrow_reader, self, ran)
+        return _streamed(self.prepared(ran), self, ran)
 
     def everything(self, name: Name) -> duckdb.DuckDBPyRelation:
         """All columns of a view or metadata table, as a relation."""
@@ -286,17 +284,25 @@ class Execution:
             self._given[name.lower()] = self.stream(ran).read_all()
 
     def relation(self, ran: EngineText) -> duckdb.DuckDBPyRelation:
-        """A text as a relation; problems are reported at positions of the user's text."""
+        """A text as a relation, as DuckDB has it."""
+        return self._bound(ran, self.engine.connection.sql)
+
+    def prepared(self, ran: EngineText) -> PreparedQuery:
+        """A text as a query whose rows are read as Arrow."""
+        return self._bound(ran, partial(PreparedQuery, self.engine))
+
+    def _bound(self, ran: EngineText, bind: Callable[[duckdb.Statement], T]) -> T:
+        """A text as DuckDB binds it; problems are reported at positions of the user's text."""
         statement = self.judged(ran)
         try:
-            return self.engine.connection.sql(statement)
+            return bind(statement)
         except Exception as error:
             if error_details(error).offset is None and not error_details(error).is_fatal:
                 self._raise_with_place(ran)
             raise self.failed(error, ran) from error
 
     def _raise_with_place(self, ran: EngineText) -> None:
-        """Made a relation, a text does not say where it is wrong; explained, which binds it as well
+        """Bound, a text does not say where it is wrong; explained, which binds it as well
         and runs nothing, it does."""
         try:
             self.explained(ran, "EXPLAIN")
@@ -309,7 +315,7 @@ class Execution:
     def judged(self, ran: EngineText) -> duckdb.Statement:
         """The one query that a bound text is."""
         try:
-            statements = self.engine.connection.extract_statements(ran.text)
+            statements = self.engine.compiled.extract_statements(ran.text)
         except Exception as error:
             raise self.failed(error, ran) from error
         if [statement.type.name for statement in statements] != ["SELECT"]:
@@ -341,7 +347,7 @@ class Execution:
     def _run_around(self, ran: EngineText, kind: str, text: str) -> list[tuple[Any, ...]]:
         """Run a statement of ours around a query that was bound."""
         self.judged(ran)
-        connection = self.engine.connection
+        connection = self.engine.compiled
         statements = connection.extract_statements(text)
         if [statement.type.name for statement in statements] != [kind]:
             raise self.source.problem(self.tokens[0].start, f"{kind} takes one query at a time")
@@ -393,19 +399,13 @@ def _scan(
     return table.scan(chosen, columns, as_of=as_of)
 
 
-def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
-    return with_plain_booleans(relation.limit(0).to_arrow_table().to_reader()).schema
-
-
-def _streamed(
-    read: Callable[[int], pa.RecordBatchReader], execution: Execution, ran: EngineText
-) -> pa.RecordBatchReader:
+def _streamed(query: PreparedQuery, execution: Execution, ran: EngineText) -> pa.RecordBatchReader:
     """The rows as they come; an error while reading is reported like an earlier one."""
     engine = execution.engine
     engine.is_idle = False
     run = Interruptible(engine)
     try:
-        reader = with_plain_booleans(run.call(partial(read, _BATCH_ROWS)))
+        reader = with_plain_booleans(run.call(partial(query.to_arrow_reader, _BATCH_ROWS)))
     except Exception as error:
         run.end()
         raise execution.failed(error, ran) from error
