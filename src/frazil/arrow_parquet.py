@@ -71,6 +71,20 @@ def footer_of(source: pa.NativeFile) -> FileMetaData:
     return reader.metadata
 
 
+def row_group_offsets(footer: FileMetaData) -> tuple[int, ...]:
+    """Where each row group of a file starts."""
+    return tuple(_start(footer.row_group(at)) for at in range(footer.num_row_groups))
+
+
+def _start(group: RowGroupMetaData) -> int:
+    if group.num_columns == 0:
+        return 0
+    column = group.column(0)
+    dictionary = column.dictionary_page_offset
+    first = int(column.data_page_offset)
+    return min(first, int(dictionary)) if dictionary is not None and dictionary > 0 else first
+
+
 @cache
 def accepts(option: str) -> bool:
     """Whether the installed pyarrow's writer knows an option."""

@@ -1,9 +1,12 @@
-"""Packages that only some calls need. A missing one is named, with how to install it."""
+"""Packages that only some calls need, and their import. A missing one is named, with how to install
+it."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 from frazil.errors import Unsupported
@@ -27,8 +30,23 @@ EXTRAS: Final = {
 """Packages, and the extra of this one that installs them."""
 
 
+@contextmanager
+def many_imports() -> Iterator[None]:
+    """Import hundreds of modules in the block. Python looks for garbage each time that they have
+    made some hundred objects, all of which stay: a tenth of a first query's time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def needed(package: str, what: str) -> Any:
     """A package, imported; Unsupported, in one line, when it is not installed."""
+    from importlib.util import find_spec
+
     if find_spec(package) is None:
         raise missing(package, what)
     return import_module(package)

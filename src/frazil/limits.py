@@ -8,15 +8,17 @@ limits are options of `connect`, and travel with the storage that read the file.
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.errors import FormatError, Unsupported
 from frazil.properties.registry import DECODE_MAX_BYTES, DECODE_MAX_RATIO
 from frazil.value_classes import frozen
+
+if TYPE_CHECKING:
+    import bz2
+    import lzma
+    import zlib
 
 CODECS: Final = ("bzip2", "deflate", "gzip", "lz4", "null", "snappy", "xz", "zstandard")
 
@@ -77,6 +79,9 @@ def decompress(
     data: bytes, codec: str, *, limits: Limits = DEFAULT, path: str | None = None
 ) -> bytes:
     """The bytes that were compressed; refused when they are more than the limits allow."""
+    import lzma
+    import zlib
+
     max_bytes = limits.allowed(len(data))
     try:
         decompressed = _decompressed(data, codec, max_bytes)
@@ -89,6 +94,10 @@ def decompress(
 
 def _decompressed(data: bytes, codec: str, max_bytes: int) -> bytes | None:
     """The plain bytes, or None when they are more than `max_bytes`."""
+    import bz2
+    import lzma
+    import zlib
+
     match codec:
         case "null":
             return data
@@ -126,6 +135,8 @@ def _streamed(
 
 def _gzip(data: bytes, max_bytes: int) -> bytes | None:
     parts: list[bytes] = []
+    import zlib
+
     while data:
         machine = zlib.decompressobj(31)
         decompressed = _streamed(machine, data, max_bytes)

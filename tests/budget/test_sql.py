@@ -208,9 +208,9 @@ def test_the_first_query_of_a_process_opens_one_database(tmp_path: Path) -> None
     with frazil.connect(tmp_path / "warehouse") as catalog:
         catalog.sql("CREATE TABLE s.t AS SELECT range AS a, range::VARCHAR AS b FROM range(10)")
     code = (
-        "import sys, frazil, duckdb\n"
-        "opened, connect = [], duckdb.connect\n"
-        "duckdb.connect = lambda *args, **more: opened.append(1) or connect(*args, **more)\n"
+        "import sys, frazil, _duckdb\n"
+        "opened, connect = [], _duckdb.connect\n"
+        "_duckdb.connect = lambda *args, **more: opened.append(1) or connect(*args, **more)\n"
         "with frazil.connect(sys.argv[1]) as catalog:\n"
         "    found = catalog.sql('SELECT max(b) AS b FROM s.t WHERE a > 3 AND a < 6').to_pylist()\n"
         "assert found == [{'b': '5'}], found\n"

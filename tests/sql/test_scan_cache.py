@@ -80,13 +80,13 @@ def test_equal_parts_of_a_query_are_equal_for_the_engine(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts: list[str] = []
-    original = Execution.relation
+    original = Execution.prepared
 
     def noted(self: Execution, ran: Any) -> Any:
         texts.append(ran.text)
         return original(self, ran)
 
-    monkeypatch.setattr(Execution, "relation", noted)
+    monkeypatch.setattr(Execution, "prepared", noted)
     catalog.sql("SELECT (SELECT max(id) FROM shop.orders), (SELECT min(id) FROM shop.orders)")
     first, second = re.findall(r"read_parquet\(.*?hive_partitioning", texts[0])
     assert first == second

@@ -7,7 +7,6 @@ databases.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import total_ordering
@@ -121,6 +120,8 @@ def _safe(part: str) -> str:
 
 def _digested(folder: str, name: str, *, max_bytes: int) -> str:
     """A folder with a digest of its name behind it, cut where it would be too long."""
+    import hashlib  # which loads OpenSSL
+
     end = f"{_MARK}{hashlib.sha256(name.encode()).hexdigest()[:12]}".encode()
     return (folder.encode()[: max_bytes - len(end)] + end).decode(errors="ignore")
 

@@ -7,7 +7,6 @@ computed in `frazil.filter.transforms`.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -85,7 +84,7 @@ class IdentityTransform(Transform):
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, bytes):
-            return b64encode(value).decode()
+            return _base64(value)
         if not isinstance(value, int):
             return str(value)
         if isinstance(source, ice.DateType):
@@ -178,7 +177,7 @@ class TruncateTransform(Transform):
     def to_human_string(self, source: ice.IcebergType, value: Any) -> str:
         """Bytes in base64."""
         if isinstance(value, bytes):
-            return b64encode(value).decode()
+            return _base64(value)
         return super().to_human_string(source, value)
 
     def __str__(self) -> str:
@@ -358,3 +357,9 @@ def check_source(
             f"Invalid source field {source.name} with type {source.field_type} "
             f"for transform: {transform}"
         )
+
+
+def _base64(value: bytes) -> str:
+    from base64 import b64encode
+
+    return b64encode(value).decode()

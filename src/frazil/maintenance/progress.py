@@ -7,9 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from frazil.text_format import escape
 from frazil.threads import in_threads
 
 if TYPE_CHECKING:

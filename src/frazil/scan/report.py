@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from html import escape
 from textwrap import wrap
 from typing import Any, Final
 
-from frazil.text_format import card, counted, html_shares, size
+from frazil.text_format import card, counted, escape, html_shares, size
 from frazil.value_classes import field, frozen, summed
 
 _WIDTH: Final = 64
@@ -112,6 +110,8 @@ class ScanReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
+        from dataclasses import asdict
+
         report = asdict(self)
         if not self.per_leaf:
             del report["per_leaf"]

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from frazil.arrow_parquet import row_group_offsets
 from frazil.commit.handle import TableHandle
 from frazil.commit.head import Neighbour
 from frazil.data.projection import file_fields, projection
 from frazil.data.read.sources import ParquetSource, explained
 from frazil.data.statistics.footer import footer_stats
-from frazil.data.write.parquet_file import row_group_offsets
 from frazil.data.write.write_files import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
 from frazil.filter.transforms import joint_array, transform_array

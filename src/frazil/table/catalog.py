@@ -21,6 +21,7 @@ from frazil.catalog.ownership import UNCERTAIN
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.credentials import ConnectionProperties
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
+from frazil.extras import many_imports
 from frazil.format.metadata.metadata import MAIN, new_table
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.properties.registry import CACHE_MANIFEST_BYTES, PUBLISH_FORMAT_VERSION, check_values
@@ -122,8 +123,9 @@ class Catalog:
         `threads` and `memory_limit` (`"2GB"`) bound the engine, which spills to disk; the session
         then has an engine of its own. Without them it takes all cores and 80 % of the memory.
         """
-        from frazil.sql.engine.database import Database
-        from frazil.sql.session import Session
+        with many_imports():
+            from frazil.sql.engine.database import Database
+            from frazil.sql.session import Session
 
         settings = {"threads": threads, "memory_limit": memory_limit}
         chosen = {name: str(value) for name, value in settings.items() if value is not None}

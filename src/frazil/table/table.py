@@ -9,6 +9,7 @@ from frazil.argument_checks import check_arguments
 from frazil.catalog.backend import TableHead
 from frazil.commit.handle import TableHandle
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.extras import many_imports
 from frazil.format.metadata.metadata import (
     MAIN,
     RefKind,
@@ -172,7 +173,8 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
 
         >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
         """
-        from frazil.rows.scan import Scan
+        with many_imports():
+            from frazil.rows.scan import Scan
 
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit is {limit}; expected 0 or more")
@@ -223,7 +225,8 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
     def transaction(self, *, engine: Engine | None = None) -> Transaction:
         """Several changes as one snapshot, all or nothing. It sees the state of its beginning.
         Pass an engine to configure it: `DuckDbEngine(memory_limit="2GB")`."""
-        from frazil.table.transaction import Transaction
+        with many_imports():
+            from frazil.table.transaction import Transaction
 
         return Transaction(self._handle.current(), branch=self.branch_name, engine=engine)
 
@@ -256,8 +259,9 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
             return self._recomputed(
                 lambda tx: tx.append(rows, schema=schema, summary=summary), source=rows
             )
-        from frazil.table.recompute import is_read_once
-        from frazil.table.transaction import Transaction
+        with many_imports():
+            from frazil.table.recompute import is_read_once
+            from frazil.table.transaction import Transaction
 
         # An append fits any newer state, so the state known already will do: nothing is asked for.
         # Only rows that do not fit are held against the newest columns, too.

@@ -12,7 +12,6 @@ The table is not logged. A database that crashes forgets the offers, and their w
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,11 +21,12 @@ from frazil.commit.head import Offer, OffersChanged
 from frazil.errors import CatalogError
 
 if TYPE_CHECKING:
+    import logging
+
     import pyarrow as pa
 
     from frazil.format.entries.batch import EntryBatch
 
-_log = logging.getLogger(__name__)
 
 MAX_OFFERS = 64
 """Appends that one swap lands; the others wait for the next."""
@@ -82,7 +82,7 @@ class OfferSlot:
             self._database.rows(_MAKE, values)
             self._wait()
         except CatalogError as error:
-            _log.debug("no turn: %s", error)
+            _log().debug("no turn: %s", error)
             return False
         return True
 
@@ -106,7 +106,7 @@ class OfferSlot:
             try:
                 batch = EntryBatch(pa.ipc.open_stream(entries).read_all().combine_chunks())
             except (pa.ArrowException, OSError) as error:
-                _log.debug("offer %d is left to its writer: %s", number, error)
+                _log().debug("offer %d is left to its writer: %s", number, error)
                 continue
             offers.append(
                 Offer(id=number, branch=branch, summary=json.loads(summary), entries=batch)
@@ -151,3 +151,9 @@ def entries_bytes(entries: EntryBatch) -> pa.Buffer:
 
 
 __all__ = ["CREATE_OFFERS", "MAX_OFFERS", "OfferSlot", "entries_bytes", "land", "lock_of"]
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger(__name__)

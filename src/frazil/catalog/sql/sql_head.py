@@ -6,7 +6,6 @@ row. Nothing it reads or writes grows with the history.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -36,7 +35,6 @@ from frazil.format.metadata.metadata import (
 from frazil.storage import Storage
 from frazil.value_classes import frozen, replace
 
-_log = logging.getLogger(__name__)
 _TRIES = 3
 _SET_REFS = "UPDATE frazil_tables SET refs = :refs WHERE table_id = :table_id"
 _SET_RECORD = """
@@ -250,7 +248,11 @@ class SqlHead:
         try:
             self.export()
         except FrazilError as error:
-            _log.warning("%s: the metadata JSON was not written: %s", self.identifier, error)
+            import logging
+
+            logging.getLogger(__name__).warning(
+                "%s: the metadata JSON was not written: %s", self.identifier, error
+            )
 
     def apply(self, transaction: DatabaseTransaction, base: State, draft: Draft) -> Swapped:
         """The statements of a swap, for a transaction that may hold those of other tables."""

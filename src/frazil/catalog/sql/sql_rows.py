@@ -6,7 +6,6 @@ say when which statement runs.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -168,6 +167,8 @@ class Definition:
     @staticmethod
     def of(metadata: TableMetadata) -> Definition:
         """The definition to store; equal ones have equal ids."""
+        import hashlib  # which loads OpenSSL
+
         text = metadata_json.definition_text(metadata)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return Definition(definition_id=digest, metadata=metadata, text=text)
@@ -261,9 +262,8 @@ def log_rows(
     table_id: int, version: int, entries: Iterable[SnapshotLogEntry | MetadataLogEntry]
 ) -> list[dict[str, Any]]:
     """Rows for entries of the snapshot log, or of the metadata log, that one version adds."""
-    from dataclasses import asdict
-
-    return _numbered(table_id, version, map(asdict, entries))
+    values = ({name: getattr(entry, name) for name in entry.__slots__} for entry in entries)
+    return _numbered(table_id, version, values)
 
 
 def _numbered(

@@ -9,22 +9,23 @@ passed over.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from frazil.catalog.database.database import Database, DatabaseTransaction, Row, UncertainCommit
 from frazil.catalog.sql.offers import OfferSlot, land, lock_of
 from frazil.commit.head import Offer
 from frazil.errors import CatalogError
 
-_log = logging.getLogger(__name__)
-
 MAX_TURN_S = 10.0
 """A holder that needs longer loses its turn, and goes on without one."""
+
+if TYPE_CHECKING:
+    import logging
 
 _LOCK_SPACE = 705210048
 _POLL_S = 0.001
@@ -94,7 +95,7 @@ class Turns:
                     lock_of(self._database, offer, settings=self._settings())
                 )
             except CatalogError as error:
-                _log.debug("no slot: %s", error)
+                _log().debug("no slot: %s", error)
                 yield None
                 return
 
@@ -144,7 +145,7 @@ class Turns:
                 f"BEGIN; {self._settings()}SELECT pg_advisory_xact_lock({self._key})"
             )
         except CatalogError as error:
-            _log.debug("no turn: %s", error)
+            _log().debug("no turn: %s", error)
         try:
             yield
         finally:
@@ -166,7 +167,7 @@ class Turns:
             self._held.ticket = self._take()
             self._wait(self._held.ticket)
         except (CatalogError, UncertainCommit) as error:
-            _log.debug("no turn: %s", error)
+            _log().debug("no turn: %s", error)
         try:
             yield
         finally:
@@ -202,7 +203,7 @@ class Turns:
             with self._database.transaction() as transaction:
                 transaction.run(_LEAVE, {"ticket": ticket})
         except (CatalogError, UncertainCommit) as error:
-            _log.debug("ticket %d stays until it is passed over: %s", ticket, error)
+            _log().debug("ticket %d stays until it is passed over: %s", ticket, error)
 
 
 def _is_dead(holder: Row) -> bool:
@@ -222,3 +223,9 @@ def _is_dead(holder: Row) -> bool:
 
 
 __all__ = ["CREATE_QUEUE", "MAX_TURN_S", "Turns"]
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger(__name__)

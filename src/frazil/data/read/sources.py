@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from frazil import arrow_parquet as pq
 from frazil.data.slices import DataFileSlice
-from frazil.data.write.parquet_file import row_group_offsets
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.format.entries import seal
 from frazil.limits import Limits
@@ -175,7 +174,7 @@ class ParquetSource:
 
     def _row_groups(self) -> Iterator[Block]:
         first_row = 0
-        for index, offset in enumerate(row_group_offsets(self._file.metadata)):
+        for index, offset in enumerate(pq.row_group_offsets(self._file.metadata)):
             rows = int(self._file.metadata.row_group(index).num_rows)
             yield Block(index=index, first_row=first_row, rows=rows, offset=offset)
             first_row += rows

@@ -7,7 +7,6 @@ sizes and offsets; which rows go into which file is decided in `write`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +30,8 @@ from frazil.storage import Storage
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     from frazil.data.statistics.expression_stats import Evaluated, ExpressionStats
     from frazil.format.metadata.derived import DerivedColumn
 
@@ -44,6 +45,8 @@ class Background:
 
     def run(self, job: Callable[[], None]) -> None:
         """Start a job once the previous one has finished; raises what that one failed with."""
+        from concurrent.futures import ThreadPoolExecutor
+
         self.wait()
         self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="frazil")
         self._job = self._thread.submit(job)
@@ -205,7 +208,7 @@ class ParquetFile:
             path=self.path,
             record_count=self._rows,
             size_in_bytes=size,
-            split_offsets=row_group_offsets(writer.metadata),
+            split_offsets=pq.row_group_offsets(writer.metadata),
             stats=self._counted(),
         )
 
@@ -259,17 +262,3 @@ def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str
         if is_worth:
             chosen.append(name)
     return chosen
-
-
-def row_group_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:
-    """Where each row group of a file starts."""
-    return tuple(_start(footer.row_group(at)) for at in range(footer.num_row_groups))
-
-
-def _start(group: pq.RowGroupMetaData) -> int:
-    if group.num_columns == 0:
-        return 0
-    column = group.column(0)
-    dictionary = column.dictionary_page_offset
-    first = int(column.data_page_offset)
-    return min(first, int(dictionary)) if dictionary is not None and dictionary > 0 else first

@@ -6,7 +6,6 @@ partition specs and the spelling of partition paths; files are written in `write
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -62,6 +61,8 @@ class _Part:
         text = f"{quote_plus(self.field.name, safe='')}={quote_plus(self._human(value), safe='')}"
         if len(text) <= _MAX_SEGMENT_BYTES:
             return text
+        import hashlib  # which loads OpenSSL
+
         # File systems limit the length of a name; readers never rely on it.
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{text[: _MAX_SEGMENT_BYTES - 17].rstrip('%')}-{digest}"

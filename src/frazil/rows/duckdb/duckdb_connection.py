@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
@@ -67,6 +66,8 @@ def _spill_folder(process: int) -> str:
 
 def _remove_spilled(folder: str, process: int) -> None:
     if os.getpid() == process:  # not what a fork was started from
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
-from html import escape
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from frazil.sql.output.text_layout import lay_out
-from frazil.text_format import counted
+from frazil.text_format import counted, escape
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -181,6 +179,8 @@ def _csv_line(values: list[str], row: list[Any] | None = None) -> str:
             for value, raw in zip(values, row, strict=True)
         )
     buffer = io.StringIO()
+    import csv
+
     csv.writer(buffer, lineterminator="").writerow(values)
     text = buffer.getvalue()
     return "" if text == '""' else text
