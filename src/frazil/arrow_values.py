@@ -33,6 +33,7 @@ _INFERRED = {
     float: pa.float64(),
     str: pa.string(),
     bytes: pa.binary(),
+    datetime.date: pa.date32(),
 }
 _NUMPY = {
     pa.int8(): np.int8,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.commit.change import CarriedDeletes, Change, LeavesToRewrite
 from frazil.commit.resolve import Resolved
 from frazil.commit.summary import ENTRIES_FLUSHED, LEAVES_MERGED, LEAVES_SPLIT, LEAVES_WRITTEN
@@ -220,7 +221,7 @@ def _apart(
     if not flush or not flush[0].has(_MODIFIED_BY):
         return flush, []
     (batch,) = flush
-    modified = np.asarray(pc.is_valid(batch.column(_MODIFIED_BY)))
+    modified = arrow_values.to_numpy(pc.is_valid(batch.column(_MODIFIED_BY)))
     data = batch.numpy("content_type") == _DATA
     if not (modified & data).any():
         return flush, []
@@ -267,8 +268,8 @@ def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch |
     batch = added.without(*inherited).with_constant("tracking.status", int(Status.ADDED))
     if batch.has("deletion_vector.location"):
         born = pc.is_valid(batch.column("deletion_vector.location"))
-        nothing = pa.scalar(None, pa.int64())
-        ids = pc.if_else(born, pa.scalar(snapshot_id, pa.int64()), nothing)
+        nothing = arrow_values.scalar(None, pa.int64())
+        ids = pc.if_else(born, arrow_values.scalar(snapshot_id, pa.int64()), nothing)
         batch = batch.with_column("tracking.modified_snapshot_id", ids)
     return batch
 
@@ -400,7 +401,7 @@ def _taking_over(batch: EntryBatch, carried: CarriedDeletes | None) -> EntryBatc
     listed = carried.vectors.column("location").combine_chunks()
     rows = pc.index_in(batch.column("location"), value_set=listed).combine_chunks()
     own = pc.is_valid(batch.column("deletion_vector.location")).combine_chunks()
-    rows = pc.if_else(own, pa.scalar(None, rows.type), rows)
+    rows = pc.if_else(own, arrow_values.scalar(None, rows.type), rows)
     if rows.null_count == len(rows):
         return batch
     for key in (*VECTOR_KEYS, "tracking.modified_snapshot_id"):

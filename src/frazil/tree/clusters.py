@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.stats import tracked_fields
@@ -85,7 +86,7 @@ def _bounds(
 def _between(low: Any, high: Any, lowest: pa.Scalar, highest: pa.Scalar) -> Mask:
     """Where bounds lie between two others; those that are not known do."""
     fits = pc.and_(pc.greater_equal(low, lowest), pc.less_equal(high, highest))
-    return np.asarray(pc.fill_null(fits, True))
+    return arrow_values.to_numpy(pc.fill_null(fits, True))
 
 
 @frozen
@@ -124,7 +125,7 @@ def _ranks(leaves: EntryBatch, field_id: int) -> tuple[Any, Any] | None:
     if pa.types.is_nested(lower.type):
         return None
     both = pa.concat_arrays([*lower.chunks, *upper.cast(lower.type).chunks])
-    ranks = np.asarray(pc.rank(both, tiebreaker="dense"))
+    ranks = arrow_values.to_numpy(pc.rank(both, tiebreaker="dense"))
     return ranks[: leaves.num_rows], ranks[leaves.num_rows :]
 
 

@@ -264,7 +264,7 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
     starts = root.column("tracking.first_row_id")
     unnumbered = (
         carried
-        & np.asarray(pc.is_null(starts))
+        & arrow_values.to_numpy(pc.is_null(starts))
         & (root.numpy("content_type") == ContentType.DATA_MANIFEST)
     )
     if not unnumbered.any():
@@ -274,7 +274,7 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
         for kind in ("added", "existing", "modified")
     )
     numbers, next_row_id = counted(np.where(unnumbered, rows, 0), next_row_id)
-    row_ids = pa.array(numbers, pa.int64(), mask=~unnumbered)
+    row_ids = arrow_values.array(numbers, pa.int64(), mask=~unnumbered)
     return root.with_column("tracking.first_row_id", pc.coalesce(starts, row_ids)), next_row_id
 
 

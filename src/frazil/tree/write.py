@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.format import paths
 from frazil.format.entries import aggregate, fields, manifest, revisions, stats, tracking
 from frazil.format.entries.batch import EntryBatch
@@ -215,7 +216,8 @@ def cluster_order(batch: EntryBatch, metadata: TableMetadata) -> np.ndarray[Any,
         return None
     names = [f"k{index}" for index in range(len(keys))]
     table = pa.table([batch.column(key) for key in keys], names=names)
-    return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
+    ascending = [(name, "ascending") for name in names]
+    return arrow_values.to_numpy(pc.sort_indices(table, sort_keys=ascending))
 
 
 def _sortable(kind: pa.DataType) -> bool:

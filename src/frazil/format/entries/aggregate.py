@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import STATS_PREFIX, split_stats_key, stats_key
 from frazil.format.entries.stats import (
@@ -103,7 +104,7 @@ def extremes(column: pa.Array | pa.ChunkedArray) -> tuple[Any, Any]:
     if lower != lower or lower > upper:  # nothing but NaN, as newer and older pyarrow say it
         return None, None
     if lower == 0.0 or upper == 0.0:
-        numbers = np.asarray(pc.drop_null(column).to_numpy())
+        numbers = arrow_values.to_numpy(pc.drop_null(column))
         negative = np.signbit(numbers[numbers == 0.0])
         lower = (-0.0 if negative.any() else 0.0) if lower == 0.0 else lower
         upper = (-0.0 if negative.all() else 0.0) if upper == 0.0 else upper
@@ -147,11 +148,11 @@ class _Children:
         left = pc.subtract(values, nulls)
         if is_floating(self._field.type):
             nans = self.column("nan_value_count")
-            unknown = pa.scalar(None, pa.int64())
+            unknown = arrow_values.scalar(None, pa.int64())
             # With NaN uncounted, only a column of nothing but nulls is known to be empty.
             finite = unknown if nans is None else pc.subtract(left, nans)
             left = pc.if_else(pc.equal(left, 0), left, finite)
-        return np.asarray(pc.fill_null(left, -1))
+        return arrow_values.to_numpy(pc.fill_null(left, -1))
 
     def extreme(self, name: str, pick: Callable[[tuple[Any, Any]], Any]) -> Any:
         """Least or greatest bound; None when an entry that has values lacks it."""
@@ -161,14 +162,14 @@ class _Children:
         if name in ("lower_bound", "upper_bound"):
             column = promote(column, self._field.type)
         if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-            column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+            column = pc.if_else(pc.is_nan(column), arrow_values.scalar(None, column.type), column)
         return None if self._lacking(column) else pick(extremes(column))
 
     def _lacking(self, column: pa.ChunkedArray) -> bool:
         """Whether the statistic is missing from an entry that has values."""
         if column.null_count == 0:
             return False
-        return bool((np.asarray(pc.is_null(column)) & ~self.empty()).any())
+        return bool((arrow_values.to_numpy(pc.is_null(column)) & ~self.empty()).any())
 
     def bounds(self, *, has_manifest_dv: bool) -> dict[str, Any]:
         lower = self.extreme("lower_bound", lambda mode: mode[0])
@@ -192,7 +193,7 @@ class _Children:
         weights = self._values_left()
         if (weights < 0).any():
             weights = self._batch.numpy("record_count", missing=0)
-        sizes = np.asarray(pc.fill_null(column, 0)).astype(np.int64)
+        sizes = arrow_values.to_numpy(pc.fill_null(column, 0)).astype(np.int64)
         total = int(weights.sum())
         return int((sizes * weights).sum()) // total if total else None
 
