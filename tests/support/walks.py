@@ -31,6 +31,7 @@ BELOW = frozenset(
         "storage",
         "text_format",
         "arrow_compute",
+        "arrow_parquet",
         "arrow_values",
         "threads",
         "value_classes",
