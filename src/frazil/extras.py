@@ -45,11 +45,16 @@ def many_imports() -> Iterator[None]:
 
 def needed(package: str, what: str) -> Any:
     """A package, imported; Unsupported, in one line, when it is not installed."""
-    from importlib.util import find_spec
-
     if find_spec(package) is None:
         raise missing(package, what)
     return import_module(package)
+
+
+def find_spec(package: str) -> object | None:
+    """Where a package is; None when it is not installed."""
+    from importlib import util  # which only errors and options need
+
+    return util.find_spec(package)
 
 
 def missing(package: str, what: str) -> Unsupported:
