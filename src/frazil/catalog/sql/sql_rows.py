@@ -262,8 +262,9 @@ def log_rows(
     table_id: int, version: int, entries: Iterable[SnapshotLogEntry | MetadataLogEntry]
 ) -> list[dict[str, Any]]:
     """Rows for entries of the snapshot log, or of the metadata log, that one version adds."""
-    values = ({name: getattr(entry, name) for name in entry.__slots__} for entry in entries)
-    return _numbered(table_id, version, values)
+    from dataclasses import asdict
+
+    return _numbered(table_id, version, map(asdict, entries))
 
 
 def _numbered(
