@@ -6,8 +6,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -33,7 +31,6 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.util.SerializableConfiguration;
 
 /** The files that a plan of the tree leaves, as tasks for Spark's Parquet reader. */
 public class FrazilScan
@@ -217,8 +214,6 @@ public class FrazilScan
       columnar = columnar && ParquetUtils.isBatchReadSupportedForSchema(SQLConf.get(), read[i]);
     }
     Join[] joins = joined.stream().map(join -> Join.of(join, read)).toArray(Join[]::new);
-    Broadcast<SerializableConfiguration> hadoop =
-        joins.length == 0 ? null : SerializableConfiguration.broadcast(session.sparkContext(), hadoop());
     int[] positionAt =
         Stream.concat(readers.stream(), joined.stream())
             .mapToInt(reader -> (int) reader.of("position").number())
@@ -229,11 +224,7 @@ public class FrazilScan
       Recipe.Kind kind = Recipe.Kind.of(described.get(i).at(0).text());
       recipes[i] = new Recipe(kind, (int) described.get(i).at(1).number(), schema.fields()[i].dataType());
     }
-    return new Readers(parquet, joins, hadoop, positionAt, recipes, columnar);
-  }
-
-  private Configuration hadoop() {
-    return ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf();
+    return new Readers(parquet, joins, positionAt, recipes, columnar);
   }
 
   private FilePartitionReaderFactory parquet(StructType read, boolean clean) {

@@ -6,7 +6,7 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.broadcast.Broadcast;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -17,32 +17,29 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.util.SerializableConfiguration;
 import org.roaringbitmap.longlong.Roaring64NavigableMap;
 
 /** Reads slices with Spark's own Parquet reader; deleted rows are left out batch by batch. */
 public class Readers implements PartitionReaderFactory {
   private final FilePartitionReaderFactory[] parquet;
   private final Join[] joins;
-  private final Broadcast<SerializableConfiguration> hadoop;
   private final int[] positionAt;
   private final Recipe[] recipes;
   private final boolean columnar;
 
-  /** Slices number readers of single files first, then joins of several; only joins need Hadoop's settings. */
+  /** Slices number readers of single files first, then joins of several. */
   Readers(
       FilePartitionReaderFactory[] parquet,
       Join[] joins,
-      Broadcast<SerializableConfiguration> hadoop,
       int[] positionAt,
       Recipe[] recipes,
       boolean columnar) {
     this.parquet = parquet;
     this.joins = joins;
-    this.hadoop = hadoop;
     this.positionAt = positionAt;
     this.recipes = recipes;
     this.columnar = columnar;
@@ -71,6 +68,11 @@ public class Readers implements PartitionReaderFactory {
   @Override
   public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
     return new Batches(((Task) partition).slices(), this);
+  }
+
+  /** Hadoop's settings, which a reader brings to executors. */
+  private Configuration hadoop(Join join) {
+    return ((ParquetPartitionReaderFactory) parquet[join.readers()[0]]).broadcastedConf().value().value();
   }
 
   static PartitionedFile file(String path, long start, long length, long size) {
@@ -152,7 +154,7 @@ public class Readers implements PartitionReaderFactory {
       int single = readers.parquet.length;
       if (slice.reader() < single) return open(readers.parquet[slice.reader()], file);
       Join join = readers.joins[slice.reader() - single];
-      List<RowGroups> groups = join.rowGroups(slice, readers.hadoop.value().value());
+      List<RowGroups> groups = join.rowGroups(slice, readers.hadoop(join));
       List<Beside<T>> others = new ArrayList<>();
       for (int i = 0; i < groups.size(); i++) {
         others.add(beside(readers.parquet[join.readers()[i + 1]], slice.columnFiles()[i], groups.get(i)));
