@@ -91,6 +91,12 @@ def test_a_query_of_tables_does_with_the_compiled_module(warehouse: Path, work: 
     assert answered(warehouse, work) == (COMPILED_ONLY[work], False)
 
 
+def test_a_version_of_duckdb_that_was_not_tried_is_read_by_its_relations(warehouse: Path) -> None:
+    answers = ", ".join(COMPILED_ONLY)
+    tomorrow = f"(setattr(__import__('_duckdb'), '__version__', '2.9.0'), [{answers}])[1]"
+    assert answered(warehouse, tomorrow) == (list(COMPILED_ONLY.values()), True)
+
+
 @pytest.mark.parametrize("work", WITH_PYTHON)
 def test_what_needs_relations_or_arrow_data_loads_the_package(warehouse: Path, work: str) -> None:
     assert answered(warehouse, work) == (WITH_PYTHON[work], True)

@@ -2,12 +2,14 @@
 
 DuckDB's relations are a Python layer above its compiled module, which takes as long to import as
 DuckDB itself and binds every query once more. What the layer does to read a relation is done here
-with the methods that it calls.
+with the methods that it calls. They are private: versions of DuckDB that they were not tried with
+are read through relations.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -17,6 +19,17 @@ from frazil.sql.engine.sql_engine import SqlEngine
 
 if TYPE_CHECKING:
     import duckdb
+
+
+_TRIED_VERSION: Final = "2.0."
+
+
+@cache
+def are_methods_tried() -> bool:
+    """Whether the compiled module is of the version that its private methods were tried with."""
+    import _duckdb
+
+    return _duckdb.__version__.startswith(_TRIED_VERSION)
 
 
 class PreparedQuery:
@@ -29,6 +42,10 @@ class PreparedQuery:
         self._engine = engine
         self._statement = statement
         self._relation: duckdb.DuckDBPyRelation | None = None
+        self._is_plain = False
+        if not are_methods_tried():
+            self.relation()
+            return
         names, types, _, kind, is_deferred, writes = engine.compiled._bind(
             statement, with_writes=True, values=None
         )
