@@ -17,8 +17,9 @@ import org.apache.spark.paths.SparkPath;
 class RowGroups {
   private final TreeMap<Long, Long> starts = new TreeMap<>(Map.of(0L, 0L));
 
-  /** Looks at the footer; refuses a file without one of these columns, or with more or fewer rows than its data file. */
-  static RowGroups of(ColumnFile file, int[] fieldIds, long records, Configuration hadoop) throws IOException {
+  /** Looks at the footer; refuses a file without one of these columns, or with other rows than its data file. */
+  static RowGroups of(ColumnFile file, int[] fieldIds, long records, Configuration hadoop)
+      throws IOException {
     FileStatus status = new FileStatus(file.size(), false, 0, 0L, 0L, SparkPath.fromUrlString(file.path()).toPath());
     try (ParquetFileReader footer = ParquetFileReader.open(HadoopInputFile.fromStatus(status, hadoop))) {
       Set<Integer> known = new HashSet<>();
