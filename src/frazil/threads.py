@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -32,14 +33,15 @@ def in_threads(items: Sequence[_T], work: Callable[[_T], _R], *, threads: int) -
 
 def as_they_come(items: Iterable[_T], work: Callable[[_T], _R], *, threads: int) -> Iterator[_R]:
     """Apply `work` to items that take time to come, while the next ones do. When threads fall
-    behind, the next item is not asked for."""
+    behind, the next item is not asked for. They work in the caller's context: cancelled work
+    ends in them too."""
     from concurrent.futures import ThreadPoolExecutor
 
     waiting: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(work, item))
+                waiting.append(pool.submit(copy_context().run, work, item))
                 if len(waiting) >= threads * _WAITING_PER_THREAD:
                     yield waiting.popleft().result()
             while waiting:

@@ -218,7 +218,7 @@ def wide(rows: int) -> pa.Table:
 
 
 def test_files_that_are_split_by_size(judged: Judged) -> None:
-    rows = wide(20_000)
+    rows = wide(40_000)
     for name in ("a", "b"):
         table = judged.create(name, rows.slice(0, 0), ["bucket(2, id)"])
         table.set_properties({"write.parquet.row-group-limit": "2000"})

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from frazil.cancellation import Cancellation, Cancelled, check, under
 from frazil.threads import as_they_come, in_threads
 
 
@@ -81,3 +82,13 @@ def _closed(results: Iterator[int]) -> None:
     close = getattr(results, "close", None)
     assert close is not None
     close()
+
+
+def test_threads_work_in_the_context_of_the_caller() -> None:
+    cancellation = Cancellation()
+    with under(cancellation):
+        results = in_threads(range(100), lambda _: check(), threads=2)
+        next(results)
+        cancellation.cancel()
+        with pytest.raises(Cancelled):
+            list(results)
